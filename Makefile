@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+# Builds, tests and installs sandbox-agent. `make help` lists the targets.
+
+B       ?= build
+CC      ?= gcc
+PREFIX  ?= /usr/local
+DESTDIR ?=
+V       ?=
+SAN     ?=
+VERSION := 0.1.0
+
+.DEFAULT_GOAL := all
+MAKEFLAGS     += --no-builtin-rules
+SHELL         := /bin/bash
+
+PACKAGES := jansson libarchive openssl libmicrohttpd
+# Deferred (=), so that `make demo` on a bare machine can first install them.
+PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
+PKG_LIBS   = $(shell pkg-config --libs $(PACKAGES))
+
+WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
+        -Wmissing-prototypes -Wnull-dereference -Wimplicit-fallthrough -Werror
+HARD := -fstack-protector-strong -fPIE
+ifeq ($(SAN),)
+OPT  := -O2 -g -D_FORTIFY_SOURCE=3
+else
+OPT  := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+endif
+CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -DSBA_VERSION='"$(VERSION)"' $(OPT) $(WARN) $(HARD) \
+             -fvisibility=hidden -Iinclude -Isrc -I$(B)/gen $(PKG_CFLAGS) $(CFLAGS)
+LINK = $(CC) $(OPT) -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+Q    := $(if $(V),,@)
+say   = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
+
+LIB_SRC   := $(filter-out src/cli/% src/guest/%,$(wildcard src/*/*.c))
+CLI_SRC   := $(wildcard src/cli/*.c)
+GUEST_SRC := $(wildcard src/guest/*.c)
+LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o)
+CLI_OBJ   := $(CLI_SRC:%.c=$(B)/%.o)
+EMBEDDED  := versions.json $(wildcard images/*/*)
+
+.PHONY: all
+all: $(B)/sandbox-agent
+
+# ---- the guest: one static program, embedded into the library ----
+
+GUEST := build/guest/guest
+GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
+                $(WARN) -Isrc
+# The guest is the same bytes whatever the library is built with: its hash
+# names the sidecar's image.
+$(GUEST): $(GUEST_SRC) $(wildcard src/guest/*.h) src/channel/protocol.h Makefile
+	$(call say,GUEST,$@)
+	@mkdir -p $(@D)
+	$(Q)gcc $(GUEST_CFLAGS) -static -Wl,--build-id=none -o $@.tmp $(GUEST_SRC)
+	$(Q)strip $@.tmp && mv $@.tmp $@
+
+# ---- the library and the program ----
+
+$(B)/src/%.o: src/%.c Makefile
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(B)/embedded.S: $(EMBEDDED) $(GUEST) ci/embed
+	@mkdir -p $(@D)
+	$(Q)ci/embed guest=$(GUEST) $(EMBEDDED) > $@.tmp && mv $@.tmp $@
+
+$(B)/embedded.o: $(B)/embedded.S
+	$(call say,EMBED,$@)
+	$(Q)$(CC) -c -o $@ $<
+
+$(B)/libsandbox-agent.a: $(LIB_OBJ) $(B)/embedded.o
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(B)/sandbox-agent: $(CLI_OBJ) $(B)/libsandbox-agent.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(B)/libsandbox-agent.a $(PKG_LIBS) -lpthread -lm
+
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)
+
+include tests/tests.mk
+
+# ---- for people ----
+
+.PHONY: demo
+demo: ## a real opencode and a real claude at work, each in its own container
+	$(Q)ci/demo
+
+.PHONY: lint
+lint: ## formatting, banned functions, dependency law, spelling, scripts
+	$(Q)ci/lint
+
+.PHONY: install
+install: all ## install under DESTDIR and PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
+	        $(DESTDIR)$(PREFIX)/include/sandbox-agent
+	install -m 755 $(B)/sandbox-agent $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(B)/libsandbox-agent.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 include/sandbox-agent/*.h $(DESTDIR)$(PREFIX)/include/sandbox-agent/
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+	        $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
+	        $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(B)/sandbox-agent completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sandbox-agent
+	$(B)/sandbox-agent completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sandbox-agent
+	$(B)/sandbox-agent completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sandbox-agent.fish
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf build
+
+.PHONY: help
+help: ## this list
+	@printf '%-12s %s\n' make 'build the program: build/sandbox-agent'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "%-12s %s\n", "make " $$1, $$2 }' \
+	        $(MAKEFILE_LIST) | sed 's/^make \(\S*\) */make \1\t/' | expand -t 20

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tar in both ways, in a stream and in constant memory, and the one judge of
+ * what may land on the host's disk. libarchive parses and packs; landing is
+ * our own, by file descriptor beneath a directory that is already open,
+ * because its extraction flags leave devices, planted links, sizes, modes and
+ * races to the archive. It knows nothing of engines: bytes come and go
+ * through functions.
+ */
+#ifndef SBA_ARCHIVE_H
+#define SBA_ARCHIVE_H
+
+#include "base/base.h"
+
+/* ---- landing: a tar from a sandbox becomes files here (land.c) ---- */
+
+/* Yields the next bytes of the tar: > 0, 0 at the end of the transport,
+ * negative on failure. The end must be the transport's true end: a tar
+ * without trailer looks complete to any parser. */
+typedef ssize_t sba_tar_read_fn(void *user, void *buf, size_t size, struct sba_error *err);
+
+/* Why an entry was refused. */
+enum sba_refusal {
+	SBA_REFUSED_SYMLINK,
+	SBA_REFUSED_DEVICE, /* character or block device */
+	SBA_REFUSED_FIFO,
+	SBA_REFUSED_NAME,  /* absolute, "..", empty, too long or deep, outside the asked name */
+	SBA_REFUSED_OTHER, /* unknown type; hard link to something that did not land */
+	SBA_REFUSED_DUPLICATE,
+	SBA_REFUSED_KINDS,
+};
+
+struct sba_land_report {
+	uint64_t files, directories;
+	uint64_t bytes; /* of content written */
+	uint64_t refused[SBA_REFUSED_KINDS];
+};
+
+/* Zero in a budget means its default. */
+struct sba_land_options {
+	const char *source_name; /* every entry lies beneath this name (the base name of
+				  * what was asked for), which is stripped */
+	const char *dest;        /* final name: a path here */
+	bool replace;            /* an existing regular file at dest may be replaced */
+	uint64_t max_bytes;      /* default 64 GiB, logical sizes (holes count) */
+	uint64_t max_entries;    /* default 4 million */
+	int max_depth;           /* default SBA_LAND_DEPTH_MAX */
+	bool no_openat2;         /* for tests: take the fallback */
+	/* Told of each refused entry (name as bytes); may be NULL. */
+	void (*refused)(void *user, const char *name, enum sba_refusal why);
+	/* Told now and then how many bytes and files there are; may be NULL. */
+	void (*progress)(void *user, uint64_t bytes, uint64_t files);
+	void *user;
+};
+
+/*
+ * Lands one file or one tree: only regular files and directories; a hard link
+ * lands as a copy of the file that it names within the archive; set-id and
+ * sticky bits and group/other write never, other modes and mtimes kept;
+ * everything first under a temporary name beside dest, then renamed: dest is
+ * there whole or not at all, and nothing temporary stays on any failure.
+ * An existing directory at dest: SBA_EEXIST (the caller decides what "into a
+ * directory" means before). SBA_ELIMIT: a budget. SBA_EPROTO: broken or cut tar.
+ */
+int sba_land(const struct sba_land_options *options, sba_tar_read_fn *read, void *read_user,
+	     struct sba_land_report *ret, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- packing: files here become a tar for a sandbox (pack.c) ---- */
+
+struct sba_pack;
+
+struct sba_pack_options {
+	uint32_t uid, gid;   /* every entry's owner */
+	int64_t fixed_mtime; /* for reproducible contexts; < 0: each file's own */
+	/* Told now and then; may be NULL. */
+	void (*progress)(void *user, uint64_t bytes, uint64_t files);
+	void *user;
+};
+
+int sba_pack_new(const struct sba_pack_options *options, struct sba_pack **ret,
+		 struct sba_error *err) SBA_MUST_CHECK;
+void sba_pack_free(struct sba_pack *p);
+/* Entries are queued and read lazily, in order, as the tar is read. `name` is
+ * the path in the archive, without leading '/'. */
+int sba_pack_bytes(struct sba_pack *p, const char *name, const void *data, size_t len,
+		   uint32_t mode, struct sba_error *err) SBA_MUST_CHECK; /* copies data */
+int sba_pack_dir(struct sba_pack *p, const char *name, uint32_t mode,
+		 struct sba_error *err) SBA_MUST_CHECK;
+/* A file or a whole tree from the host: walked by descriptors without
+ * following links; set-id bits dropped; a symlink is sent only if it stays
+ * inside the tree; sockets, fifos, devices are left out and counted. Hard
+ * links are sent as files. A file that shrinks while it is read is an error. */
+int sba_pack_path(struct sba_pack *p, const char *name, const char *host_path,
+		  struct sba_error *err) SBA_MUST_CHECK;
+/* As sba_pack_path(), but only these paths (relative to host_path, NULL-terminated list;
+ * their parent directories come along). */
+int sba_pack_paths(struct sba_pack *p, const char *name, const char *host_path,
+		   const char *const *relative, struct sba_error *err) SBA_MUST_CHECK;
+/* Owner of the entries queued from now on. */
+void sba_pack_owner(struct sba_pack *p, uint32_t uid, uint32_t gid);
+/* The tar's bytes: fits sba_source_fn of the engine. */
+ssize_t sba_pack_read(void *pack, void *buf, size_t size, struct sba_error *err);
+
+struct sba_pack_report {
+	uint64_t files, directories, symlinks, bytes;
+	uint64_t left_out; /* sockets, fifos, devices, links that lead out */
+};
+void sba_pack_report_get(const struct sba_pack *p, struct sba_pack_report *ret);
+
+/* ---- one small file out of a tar, into memory ---- */
+
+/* The content of the one regular file in the tar; SBA_EREFUSED if it is something else. */
+int sba_tar_one_file(sba_tar_read_fn *read, void *user, size_t max, struct sba_buf *ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+
+#endif

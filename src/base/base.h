@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every module stands on: errors, growing buffers, parsing of numbers
+ * and units, encodings, clocks and waiting, files, JSON helpers. It knows no
+ * other module.
+ */
+#ifndef SBA_BASE_H
+#define SBA_BASE_H
+
+#include <sandbox-agent/error.h>
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define SBA_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define SBA_MUST_CHECK   __attribute__((warn_unused_result))
+#define SBA_UNUSED       __attribute__((unused))
+#define SBA_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- errors (error.c) ---- */
+
+/* Fills err (if not NULL) and returns code. The text says what was tried, on
+ * what, and why it failed. sba_fail_errno appends strerror(e) and keeps e. */
+int sba_fail(struct sba_error *err, int code, const char *fmt, ...) SBA_PRINTF(3, 4);
+int sba_fail_errno(struct sba_error *err, int code, int e, const char *fmt, ...) SBA_PRINTF(4, 5);
+int sba_fail_nomem(struct sba_error *err);
+
+/* Puts "…: " in front of the text that is already in err; returns rc. */
+int sba_wrap(struct sba_error *err, int rc, const char *fmt, ...) SBA_PRINTF(3, 4);
+
+/* Sets what the user can do about it; replaces an earlier hint. Returns
+ * err's code, so that it can end a return statement. */
+int sba_hint(struct sba_error *err, int rc, const char *fmt, ...) SBA_PRINTF(3, 4);
+
+/* ---- cleanup on leaving scope ---- */
+
+void sba_cleanup_free(void *p);  /* free(*(void **)p) */
+void sba_cleanup_close(int *fd); /* closes when >= 0; keeps errno */
+void sba_cleanup_fclose(FILE **f);
+void sba_cleanup_json(json_t **j);
+#define SBA_FREE   __attribute__((cleanup(sba_cleanup_free)))
+#define SBA_CLOSE  __attribute__((cleanup(sba_cleanup_close)))
+#define SBA_FCLOSE __attribute__((cleanup(sba_cleanup_fclose)))
+#define SBA_JSON   __attribute__((cleanup(sba_cleanup_json)))
+#define SBA_BUF    __attribute__((cleanup(sba_buf_fini)))
+
+/* Takes the pointer out of a cleanup variable: *ret_x = sba_move(&x). */
+#define sba_move(pp)                                                                               \
+	(__extension__({                                                                           \
+		__typeof__(*(pp)) moved_ = *(pp);                                                  \
+		*(pp) = NULL;                                                                      \
+		moved_;                                                                            \
+	}))
+static inline int sba_move_fd(int *fd)
+{
+	int f = *fd;
+	*fd = -1;
+	return f;
+}
+
+/* ---- bytes (buf.c) ---- */
+
+/* A growing buffer with a ceiling given at birth. The first failure (ceiling
+ * or memory) sticks: later puts do nothing, and one test at the end is enough.
+ * data is NUL-terminated after len bytes whenever it is not NULL. */
+struct sba_buf {
+	char *data;
+	size_t len;
+	size_t cap;
+	size_t max;
+	int failed; /* 0, SBA_ENOMEM or SBA_ELIMIT */
+};
+
+#define SBA_BUF_INIT(max_)                                                                         \
+	{                                                                                          \
+		.max = (max_)                                                                      \
+	}
+void sba_buf_init(struct sba_buf *b, size_t max);
+void sba_buf_fini(struct sba_buf *b);  /* frees; b may be used again */
+void sba_buf_reset(struct sba_buf *b); /* empty, keeps the memory, clears failed */
+void sba_buf_put(struct sba_buf *b, const void *data, size_t len);
+void sba_buf_puts(struct sba_buf *b, const char *s);
+void sba_buf_putc(struct sba_buf *b, char c);
+void sba_buf_printf(struct sba_buf *b, const char *fmt, ...) SBA_PRINTF(2, 3);
+/* Percent-encodes everything but RFC 3986 unreserved characters. */
+void sba_buf_put_url(struct sba_buf *b, const char *s);
+/* Invalid UTF-8 becomes U+FFFD, one per maximal bad sequence; NUL included
+ * as it is. */
+void sba_buf_put_utf8(struct sba_buf *b, const void *data, size_t len);
+/* For a terminal: as put_utf8, and control characters (C0 but \n and \t, DEL,
+ * C1) become visible escapes (\x1b); with one_line, \n and \t too. */
+void sba_buf_put_visible(struct sba_buf *b, const void *data, size_t len, bool one_line);
+/* Grows so that `len` more bytes fit, returns where to write them; the
+ * caller adds what it wrote to b->len. NULL on failure. */
+char *sba_buf_reserve(struct sba_buf *b, size_t len);
+void sba_buf_drop(struct sba_buf *b, size_t len); /* removes from the front */
+/* 0, or b's failure told in err as "<what> …". */
+int sba_buf_check(const struct sba_buf *b, const char *what, struct sba_error *err) SBA_MUST_CHECK;
+/* Hands the bytes out as a string (never NULL unless failed); b is empty
+ * afterwards. The caller frees. */
+char *sba_buf_take(struct sba_buf *b);
+
+/* ---- strings, numbers, units (str.c) ---- */
+
+/* Length of the valid UTF-8 sequence at s (1..4), 0 if invalid or cut. */
+size_t sba_utf8_seq(const unsigned char *s, size_t len);
+bool sba_utf8_valid(const void *s, size_t len);
+/* Strict: the whole string is one decimal number within [min, max]. */
+int sba_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret) SBA_MUST_CHECK;
+/* "90", "90s", "1.5h", "30m", "2d", "250ms" -> milliseconds; plain numbers are seconds. */
+int sba_parse_duration(const char *s, int64_t *ret_ms) SBA_MUST_CHECK;
+/* "512", "64k", "1.5g", "2GiB" -> bytes, 1024-based. */
+int sba_parse_size(const char *s, int64_t *ret_bytes) SBA_MUST_CHECK;
+/* "1h 5m", "14m", "8s" for people, into buf. */
+const char *sba_format_duration(int64_t ms, char *buf, size_t size);
+/* "412 B", "1.2 MB" (1000-based as docker prints). */
+const char *sba_format_size(int64_t bytes, char *buf, size_t size);
+bool sba_starts_with(const char *s, const char *prefix);
+bool sba_ends_with(const char *s, const char *suffix);
+/* Index of the candidate nearest to `word` if it is near enough to be a
+ * typo, else -1. */
+int sba_nearest(const char *word, const char *const *candidates, size_t n);
+
+/* A NULL-terminated vector of strings that owns its members. */
+struct sba_strv {
+	char **v; /* NULL while empty */
+	size_t n;
+};
+int sba_strv_add(struct sba_strv *v, const char *s, struct sba_error *err) SBA_MUST_CHECK;
+int sba_strv_addf(struct sba_strv *v, struct sba_error *err, const char *fmt, ...)
+	SBA_PRINTF(3, 4) SBA_MUST_CHECK;
+void sba_strv_fini(struct sba_strv *v);
+#define SBA_STRV __attribute__((cleanup(sba_strv_fini)))
+
+/* ---- encodings, hashes, random (codec.c) ---- */
+
+enum { SBA_SHA256_HEX = 65 };
+void sba_base64_put(struct sba_buf *b, const void *data, size_t len, bool url_alphabet);
+/* Strict: padding required, nothing else than the alphabet. */
+int sba_base64_decode(const char *s, size_t len, bool url_alphabet,
+		      struct sba_buf *ret) SBA_MUST_CHECK;
+int sba_sha256_hex(const void *data, size_t len, char ret[SBA_SHA256_HEX]) SBA_MUST_CHECK;
+int sba_random(void *ret, size_t len, struct sba_error *err) SBA_MUST_CHECK;
+/* 2*bytes lower-case hex digits and a NUL into ret. */
+int sba_random_hex(char *ret, size_t bytes, struct sba_error *err) SBA_MUST_CHECK;
+/* A random UUID, version 4. */
+int sba_random_uuid(char ret[37], struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- time, waiting (clock.c) ---- */
+
+int64_t sba_now_ms(void);  /* CLOCK_MONOTONIC */
+int64_t sba_unix_ms(void); /* CLOCK_REALTIME */
+
+/* How long something may take: an absolute CLOCK_MONOTONIC deadline and a
+ * descriptor that becomes readable when the caller wants to stop. Passed down
+ * by value through everything that waits. */
+struct sba_until {
+	int64_t deadline_ms; /* SBA_NEVER: no deadline */
+	int cancel_fd;       /* -1: cannot be cancelled */
+};
+#define SBA_NEVER INT64_MAX
+struct sba_until sba_until_in(int64_t ms);                         /* from now, not cancellable */
+struct sba_until sba_until_sooner(struct sba_until u, int64_t ms); /* u, but at most ms from now */
+int sba_until_left(struct sba_until u); /* for poll(): ms, 0 when over, -1 never */
+/* Waits until fd has one of `events`, the deadline passes or cancel fires.
+ * Returns revents (> 0), SBA_ETIMEOUT, SBA_ECANCELED or SBA_EIO. fd may be
+ * -1 to wait for deadline or cancel alone. */
+int sba_wait_fd(int fd, short events, struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+/* True once cancelled or past its deadline; says which in err. */
+int sba_until_check(struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- files (file.c) ---- */
+
+/* Reads a whole file of at most max bytes. */
+int sba_read_file(const char *path, size_t max, struct sba_buf *ret,
+		  struct sba_error *err) SBA_MUST_CHECK;
+int sba_write_all(int fd, const void *data, size_t len, struct sba_error *err) SBA_MUST_CHECK;
+int sba_set_nonblock(int fd, bool on);
+
+/* ---- JSON (json.c) ---- */
+
+/* Parses one document; duplicate keys, trailing text and invalid UTF-8 are
+ * errors. `what` names it in the error. */
+int sba_json_parse(const char *text, size_t len, const char *what, json_t **ret,
+		   struct sba_error *err) SBA_MUST_CHECK;
+/* Follows "a.b.c" through objects ("#0" indexes an array: "a.#0.b"). NULL if
+ * any step is missing. Lent. */
+json_t *sba_json_get(const json_t *j, const char *path);
+const char *sba_json_str(const json_t *j, const char *path); /* NULL if no string */
+int64_t sba_json_int(const json_t *j, const char *path, int64_t otherwise);
+bool sba_json_bool(const json_t *j, const char *path, bool otherwise);
+/* A JSON string of bytes that need not be UTF-8 (put_utf8 rules). */
+json_t *sba_json_text(const void *data, size_t len);
+/* Compact dump; the caller frees. NULL when out of memory. */
+char *sba_json_dump(const json_t *j);
+
+/* ---- debug hook (log.c) ---- */
+
+/* The library logs nothing by itself; a program may look on. */
+typedef void sba_log_fn(void *user, const char *module, const char *text);
+void sba_log_set(sba_log_fn *fn, void *user);
+void sba_log(const char *module, const char *fmt, ...) SBA_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Every limit on what an outsider can make grow, in one place. */
+#ifndef SBA_LIMITS_H
+#define SBA_LIMITS_H
+
+enum {
+	SBA_KIB = 1024,
+	SBA_MIB = 1024 * 1024,
+
+	/* engine */
+	SBA_HTTP_HEAD_MAX = 16 * SBA_KIB,    /* status line and headers */
+	SBA_HTTP_HEADERS_MAX = 64,           /* header fields kept */
+	SBA_HTTP_CHUNK_LINE_MAX = 1024,      /* a chunk's size line, a trailer line */
+	SBA_ENGINE_BODY_MAX = 8 * SBA_MIB,   /* JSON answers; jansson needs 17 x that */
+	SBA_ENGINE_ERROR_MAX = 64 * SBA_KIB, /* the body of an error answer */
+	SBA_ENGINE_LINE_MAX = SBA_MIB,       /* one line of build or pull progress */
+	SBA_ENGINE_IDLE_CONNECTIONS = 4,     /* kept per handle; one is the usual case */
+	SBA_FRAME_MAX = 16 * SBA_MIB,        /* one frame of an exec stream; seen: 32 KiB */
+	SBA_EXEC_OOB_TEXT_MAX = 4 * SBA_KIB, /* runtime error text kept from a failed exec */
+
+	/* commands in a sandbox */
+	SBA_ARG_MAX = 16 * SBA_MIB, /* one argument or environment string sent to the guest */
+	SBA_RUN_IO_CHUNK = 64 * SBA_KIB,
+
+	/* archive */
+	SBA_LAND_NAME_MAX = 255, /* one component */
+	SBA_LAND_PATH_MAX = 4096,
+	SBA_LAND_DEPTH_MAX = 64,
+
+	/* agent */
+	SBA_LINE_MAX = 64 * SBA_MIB,    /* one line of a CLI's output */
+	SBA_STDERR_KEEP = 64 * SBA_KIB, /* the end of a CLI's stderr */
+	SBA_STATE_MAX = 64 * SBA_KIB,   /* state.json, which the inside may have written */
+
+	/* files of ours that a user may edit */
+	SBA_CONFIG_MAX = SBA_MIB,
+
+	/* HTTP server */
+	SBA_HTTP_REQUEST_MAX = 64 * SBA_MIB, /* one request body; CLIs send whole histories */
+};
+
+#endif

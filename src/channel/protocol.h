@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What host and guest say to each other; the one header that both sides
+ * include. The host starts `guest run ID` by an engine exec and sends frames
+ * on its stdin; arguments, environment and input travel in them, so that
+ * nothing of it shows in the engine's events or inspect. The command's stdout
+ * is the exec's stdout, untouched; its stderr is the exec's stderr, followed
+ * by one end record.
+ *
+ * Frame: type (1 byte), length (4 bytes, big endian), payload.
+ * End of stdin without SBA_RUN_EOF before it means that the client is gone.
+ *
+ * End record, in one write() on stderr after everything the command wrote:
+ *   NUL "sba-end:" NONCE ":" KIND ":" NUMBER ":" NUL
+ * NONCE is the 32 hex digits of the SBA_RUN_NONCE frame: the command does
+ * not know it and so cannot pretend to have ended. KIND is one of enum
+ * sba_end_kind as a letter, NUMBER a decimal.
+ */
+#ifndef SBA_PROTOCOL_H
+#define SBA_PROTOCOL_H
+
+#define SBA_PROTOCOL_VERSION 1
+
+/* Where the guest stands inside every sandbox. */
+#define SBA_GUEST_DIR  "/.sandbox-agent"
+#define SBA_GUEST_PATH "/.sandbox-agent/guest"
+/* Where it stands in the sidecar's image. */
+#define SBA_SIDECAR_PATH "/guest"
+/* State that changes: root-owned, so that the sandbox's user cannot forge it. */
+#define SBA_STATE_DIR  "/var/lib/sandbox-agent"
+#define SBA_STATE_NAME "state.json"
+
+enum {
+	SBA_RUN_FRAME_HEAD = 5,
+	SBA_RUN_NONCE_LEN = 32,
+	SBA_RUN_FRAME_MAX = 16 * 1024 * 1024,
+	SBA_RUN_ID_MAX = 64,
+};
+
+enum sba_run_frame {
+	/* before SBA_RUN_GO, in any order */
+	SBA_RUN_NONCE = 'N', /* 32 hex digits; required, once */
+	SBA_RUN_ARG = 'A',   /* one argument; the first is the program, looked up in PATH */
+	SBA_RUN_ENV = 'E',   /* "K=V" on top of the exec's environment; the last of a name wins */
+	SBA_RUN_CWD = 'W',   /* working directory; without one, the exec's */
+	SBA_RUN_DEADLINE = 'D', /* milliseconds from now, decimal; 0 or absent: none */
+	SBA_RUN_TTY = 'T',      /* "ROWSxCOLS": the command gets a terminal of the guest's own */
+	SBA_RUN_DETACH = 'B',   /* outlive the client: end of stdin is not a reason to end */
+	SBA_RUN_GO = 'G',       /* start */
+	/* after SBA_RUN_GO */
+	SBA_RUN_DATA = 'I',   /* bytes for the command's stdin */
+	SBA_RUN_EOF = 'Z',    /* end of the command's stdin */
+	SBA_RUN_SIGNAL = 'S', /* signal number, decimal, to the command's process group */
+	SBA_RUN_RESIZE = 'R', /* "ROWSxCOLS" */
+	SBA_RUN_CANCEL = 'C', /* end the whole tree: TERM, a grace, KILL */
+};
+
+enum sba_end_kind {
+	SBA_END_EXIT = 'x',      /* NUMBER: exit status */
+	SBA_END_SIGNAL = 's',    /* NUMBER: the signal that ended it */
+	SBA_END_DEADLINE = 'd',  /* NUMBER: milliseconds it had */
+	SBA_END_CANCELED = 'c',  /* by SBA_RUN_CANCEL or `guest kill` */
+	SBA_END_NOTFOUND = 'n',  /* no such program; NUMBER: errno */
+	SBA_END_CANNOT = 'e',    /* program not executable and the like; NUMBER: errno */
+	SBA_END_CWD = 'w',       /* working directory; NUMBER: errno */
+	SBA_END_FORK = 'f',      /* no process to be had (pid limit); NUMBER: errno */
+	SBA_END_PROTOCOL = 'p',  /* the host sent nonsense; NUMBER: frame type */
+	SBA_END_SURVIVORS = 'v', /* the tree could not be ended; NUMBER: processes left */
+	SBA_END_OOM = 'o',       /* ended by SIGKILL while the cgroup's oom_kill counter rose */
+};
+
+/* Exit codes of `guest reaper`: why a sandbox ended. The engine's `die` event
+ * keeps them after the container is gone. */
+enum sba_reaper_exit {
+	SBA_REAPER_KEEPALIVE = 10,   /* nobody used it for the keepalive */
+	SBA_REAPER_LIFETIME = 11,    /* max-lifetime */
+	SBA_REAPER_MAIN_GONE = 12,   /* the sandbox's main process ended */
+	SBA_REAPER_TAMPERED = 13,    /* /proc could not be read for ten seconds */
+	SBA_REAPER_NEVER_BEGAN = 14, /* no main process came */
+	SBA_REAPER_SETUP = 15,       /* it could not make itself safe */
+};
+
+#endif
