@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An agent CLI in a sandbox, and turns of conversation with it. One thread at
+ * a time; only sba_turn_cancel() may be called from anywhere.
+ */
+#ifndef SANDBOX_AGENT_AGENT_H
+#define SANDBOX_AGENT_AGENT_H
+
+#include <sandbox-agent/event.h>
+#include <sandbox-agent/sandbox.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The agents known here, NULL-ended; lent for ever. */
+SBA_API const char *const *sba_agent_names(void);
+
+struct sba_agent;
+
+/* Zero means the default everywhere. Strings are copied. */
+struct sba_agent_options {
+	const char *agent;  /* "claude"; NULL: what the sandbox was made for */
+	bool offline;       /* the scripted model, started with the agent's handle */
+	const char *script; /* its script (JSON text); NULL: the built-in one */
+	const char *model;  /* NULL: the driver's default */
+};
+
+/* The agent that lives in `s`, which is lent and must outlive the handle.
+ * SBA_EINVAL: the sandbox has no agent, or a model is missing. */
+SBA_API int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *options,
+			   struct sba_agent **ret, struct sba_error *err);
+SBA_API void sba_agent_close(struct sba_agent *a); /* NULL is allowed */
+SBA_API const char *sba_agent_name(const struct sba_agent *a);
+
+struct sba_turn;
+
+/* Zero means the default everywhere. */
+struct sba_turn_options {
+	const char *prompt;      /* UTF-8 or not, any size; required and not empty */
+	size_t prompt_len;       /* 0: strlen */
+	int64_t timeout_ms;      /* of the turn; default 30 min; -1: none */
+	int64_t idle_timeout_ms; /* no event, no byte; default 10 min; -1: none */
+	const char *workdir;     /* NULL: /workspace */
+};
+
+/* Begins a turn on the agent's main session (which this starts or resumes). */
+SBA_API int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *options,
+			   struct sba_turn **ret, struct sba_error *err);
+/* The next event, waiting wait_ms at most (-1: for ever): 1 and *ret (lent
+ * until the next call), 0 when the turn is over, SBA_ETIMEOUT when nothing
+ * came. Failures of the turn are its verdict, not errors of this call. */
+SBA_API int sba_turn_next(struct sba_turn *t, int64_t wait_ms, const struct sba_event **ret,
+			  struct sba_error *err);
+
+/* Strings are lent until the turn is freed, never NULL. */
+struct sba_turn_result {
+	enum sba_verdict verdict;
+	const char *session;
+	const char *text;       /* the final answer */
+	struct sba_error error; /* why it is not OK; code 0 if it is */
+	int http_status;
+	bool retryable;
+	struct sba_usage usage;
+	uint64_t tools;
+	uint64_t unknown_lines;
+	int exit_status; /* of the CLI; -1 if it never ended */
+	int64_t duration_ms;
+};
+/* Valid once sba_turn_next() has returned 0; drains what is left otherwise. */
+SBA_API void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret);
+/* Ends the turn and the CLI inside. Async-signal-safe, idempotent. */
+SBA_API void sba_turn_cancel(struct sba_turn *t);
+SBA_API void sba_turn_free(struct sba_turn *t); /* NULL is allowed */
+
+/* ---- a recorded stream, for debugging and for writing drivers ---- */
+
+struct sba_recording;
+/* SBA_ENOTFOUND: no such agent. */
+SBA_API int sba_recording_open(const char *agent, struct sba_recording **ret,
+			       struct sba_error *err);
+/* Feeds one line; then sba_recording_next() until it returns NULL. */
+SBA_API int sba_recording_line(struct sba_recording *r, const char *line, size_t len,
+			       struct sba_error *err);
+SBA_API const struct sba_event *sba_recording_next(struct sba_recording *r);
+/* The verdict at the end, for that exit status of the CLI. */
+SBA_API void sba_recording_result(struct sba_recording *r, int exit_status,
+				  struct sba_turn_result *ret);
+SBA_API void sba_recording_close(struct sba_recording *r);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pinned images. versions.json names the repository, a declared date and
+ * the version of each CLI; every tag is derived from it and from nothing else.
+ */
+#ifndef SANDBOX_AGENT_IMAGE_H
+#define SANDBOX_AGENT_IMAGE_H
+
+#include <sandbox-agent/engine.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sba_images;
+
+/* Reads versions.json text; NULL: the copy built into the library. `name` is
+ * what errors call it. SBA_ECONFIG: broken, and where. */
+SBA_API int sba_images_open(const char *json, const char *name, struct sba_images **ret,
+			    struct sba_error *err);
+SBA_API void sba_images_close(struct sba_images *i); /* NULL is allowed */
+
+/* The reference of "base" or of an agent's image, lent: "repo:claude-2.1.332-20261129".
+ * NULL if there is no image of that name. */
+SBA_API const char *sba_images_ref(const struct sba_images *i, const char *name);
+/* The names that have an image, NULL-ended, "base" first; lent. */
+SBA_API const char *const *sba_images_names(const struct sba_images *i);
+
+/* Progress of a build or pull, for people: which image, one line of what is
+ * going on now. `detail` lines are the build's own output. */
+struct sba_progress {
+	const char *image;
+	const char *text;
+	bool detail;
+	int64_t done, total; /* of bytes or steps; total 0: not known */
+};
+typedef void sba_image_progress_fn(void *user, const struct sba_progress *progress);
+
+struct sba_image_options {
+	const char
+		*ca_file; /* PEM bundle for the build's downloads; leaves no trace in the image */
+	bool no_cache;
+	bool rebuild; /* build even if the tag is there */
+	sba_image_progress_fn *progress;
+	void *user;
+};
+
+/* Builds one image (and the base it stands on, if that is missing) through the
+ * engine. An image that is there is left alone without `rebuild`.
+ * SBA_EIMAGE: a step failed; its output is in the text. */
+SBA_API int sba_image_make(struct sba_engine *e, const struct sba_images *i, const char *name,
+			   const struct sba_image_options *options, struct sba_error *err);
+
+/* missing: pull only if it is not here; always; never: SBA_EIMAGE if it is not
+ * here. A reference without a registry is never pulled: SBA_EIMAGE with a hint. */
+enum sba_pull { SBA_PULL_MISSING, SBA_PULL_NEVER, SBA_PULL_ALWAYS };
+SBA_API int sba_image_ensure(struct sba_engine *e, const char *ref, enum sba_pull pull,
+			     const struct sba_image_options *options, struct sba_error *err);
+
+struct sba_image_info {
+	const char *ref;
+	const char *id;
+	int64_t size;
+	int64_t created; /* UNIX seconds */
+};
+/* What of our repository is on the engine. The caller frees with
+ * sba_image_list_free(). */
+struct sba_image_list;
+SBA_API int sba_images_list(struct sba_engine *e, const struct sba_images *i,
+			    struct sba_image_list **ret, struct sba_error *err);
+SBA_API size_t sba_image_list_count(const struct sba_image_list *l);
+SBA_API const struct sba_image_info *sba_image_list_at(const struct sba_image_list *l, size_t n);
+SBA_API void sba_image_list_free(struct sba_image_list *l);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

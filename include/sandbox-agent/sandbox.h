@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sandbox: a container where commands run and files live, with a sidecar
+ * beside it that ends it when nobody uses it. A handle may be shared between
+ * threads.
+ */
+#ifndef SANDBOX_AGENT_SANDBOX_H
+#define SANDBOX_AGENT_SANDBOX_H
+
+#include <sandbox-agent/engine.h>
+#include <sandbox-agent/image.h>
+#include <sandbox-agent/process.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SBA_DEFAULT_PREFIX "sandbox-agent"
+
+/* Zero means the default everywhere; -1 means "none" where that makes sense. */
+struct sba_sandbox_options {
+	const char *name;        /* unique per prefix; NULL: made up */
+	const char *prefix;      /* NULL: SBA_DEFAULT_PREFIX */
+	const char *tag;         /* a word for filtering; NULL: none */
+	const char *image;       /* reference; required, must be on the engine */
+	const char *user;        /* NULL: the image's */
+	const char *agent;       /* name of the driver that will live here; NULL: none */
+	const char *provider;    /* where model calls go: "scripted"; NULL: none */
+	const char *const *env;  /* "K=V", NULL-ended: shown by the engine's inspect */
+	int64_t keepalive_ms;    /* idle time until it ends itself; default 1 h; -1: never */
+	int64_t max_lifetime_ms; /* default 24 h; -1: none */
+	int64_t memory;          /* bytes; default 2 GiB */
+	double cpus;             /* default min(2, the engine's) */
+	int64_t pids;            /* default 512 */
+	const char *runtime;     /* NULL: the engine's */
+	const char *ca_file;     /* PEM bundle that programs inside shall trust, or NULL */
+};
+
+/* Makes and starts one. SBA_EIMAGE: image not there. SBA_EEXIST: name taken.
+ * On failure nothing is left. The caller closes the handle, or removes it. */
+SBA_API int sba_sandbox_create(struct sba_engine *e, const struct sba_sandbox_options *options,
+			       struct sba_sandbox **ret, struct sba_error *err);
+/* Finds one of ours by name (prefix NULL: the default) or by full id.
+ * SBA_ENOTFOUND names the nearest. SBA_EREFUSED: not ours. */
+SBA_API int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
+			     struct sba_sandbox **ret, struct sba_error *err);
+/* Lets go of the handle; the sandbox lives on. */
+SBA_API void sba_sandbox_close(struct sba_sandbox *s); /* NULL is allowed */
+/* Ends it and removes all that belonged to it. Idempotent; goes on although
+ * the engine's cancel token was fired. The handle must still be closed. */
+SBA_API int sba_sandbox_remove(struct sba_sandbox *s, struct sba_error *err);
+/* Ends the commands that run in it; *ret_ended (may be NULL): whether there were any. */
+SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *err);
+
+/* What is known of a sandbox. Strings are lent with the handle or list, never NULL. */
+struct sba_sandbox_info {
+	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version;
+	const char *state;       /* "idle", "working", "created", "gone", "broken" */
+	int64_t created;         /* UNIX seconds */
+	int64_t keepalive_ms;    /* 0: never ends for idleness */
+	int64_t max_lifetime_ms; /* 0: none */
+	int commands;            /* in progress */
+	bool foreign_schema;     /* made by a newer version: shown, never touched */
+};
+SBA_API const struct sba_sandbox_info *sba_sandbox_info(const struct sba_sandbox *s);
+
+/* Zero means the default everywhere. */
+struct sba_list_options {
+	const char *prefix;             /* NULL: the default; "*": every prefix */
+	bool all;                       /* also what is half-made or gone */
+	const char *tag, *agent, *name; /* only these */
+};
+struct sba_sandbox_list;
+SBA_API int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *options,
+			     struct sba_sandbox_list **ret, struct sba_error *err);
+SBA_API size_t sba_sandbox_list_count(const struct sba_sandbox_list *l);
+SBA_API const struct sba_sandbox_info *sba_sandbox_list_at(const struct sba_sandbox_list *l,
+							   size_t n);
+SBA_API void sba_sandbox_list_free(struct sba_sandbox_list *l);
+
+/* Everything about one as JSON text: our view, and the engine's inspect of both
+ * containers with the values of environment variables left out. The caller
+ * frees with free(). */
+SBA_API int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err);
+
+/* Removes what died half-made: a sandbox without its sidecar or the reverse,
+ * what was created and never started. Only ours. *ret_removed may be NULL. */
+SBA_API int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed,
+		   struct sba_error *err);
+
+/* ---- files ---- */
+
+/* Zero means the default everywhere. */
+struct sba_transfer_options {
+	int64_t timeout_ms; /* default 5 min */
+	bool replace;       /* download: an existing regular file may be replaced */
+	/* Told now and then; may be NULL. */
+	void (*progress)(void *user, uint64_t bytes, uint64_t files);
+	/* Download: told of each entry that was refused (bytes, not UTF-8); may be NULL. */
+	void (*refused)(void *user, const char *name, const char *why);
+	void *user;
+};
+
+struct sba_transfer_report {
+	uint64_t files, directories, symlinks, bytes;
+	uint64_t refused; /* download: links, devices, unsafe names; upload: what was left out */
+};
+
+/* Copies a file or a tree in. An existing directory at `path` receives it
+ * under its own name, as cp does; missing parents are made. Owner is the
+ * sandbox's user. *ret_report may be NULL. */
+SBA_API int sba_sandbox_upload(struct sba_sandbox *s, const char *host_path, const char *path,
+			       const struct sba_transfer_options *options,
+			       struct sba_transfer_report *ret_report, struct sba_error *err);
+/* Copies a file or a tree out: regular files and directories only, whole or
+ * not at all. An existing directory at host_path receives it under its own
+ * name. SBA_ENOTFOUND: no such path inside. */
+SBA_API int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *host_path,
+				 const struct sba_transfer_options *options,
+				 struct sba_transfer_report *ret_report, struct sba_error *err);
+/* Copies a project folder to `path` (NULL: /workspace). In a git work tree:
+ * tracked and not-ignored files and .git (without hooks, credentials and
+ * foreign config); elsewhere everything. *ret_report may be NULL. */
+SBA_API int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const char *path,
+				      const struct sba_transfer_options *options,
+				      struct sba_transfer_report *ret_report,
+				      struct sba_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
