@@ -8,6 +8,7 @@
 #define SBA_BASE_H
 
 #include <sandbox-agent/error.h>
+#include <sandbox-agent/text.h>
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -108,22 +109,10 @@ char *sba_buf_take(struct sba_buf *b);
 
 /* Length of the valid UTF-8 sequence at s (1..4), 0 if invalid or cut. */
 size_t sba_utf8_seq(const unsigned char *s, size_t len);
-bool sba_utf8_valid(const void *s, size_t len);
 /* Strict: the whole string is one decimal number within [min, max]. */
 int sba_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret) SBA_MUST_CHECK;
-/* "90", "90s", "1.5h", "30m", "2d", "250ms" -> milliseconds; plain numbers are seconds. */
-int sba_parse_duration(const char *s, int64_t *ret_ms) SBA_MUST_CHECK;
-/* "512", "64k", "1.5g", "2GiB" -> bytes, 1024-based. */
-int sba_parse_size(const char *s, int64_t *ret_bytes) SBA_MUST_CHECK;
-/* "1h 5m", "14m", "8s" for people, into buf. */
-const char *sba_format_duration(int64_t ms, char *buf, size_t size);
-/* "412 B", "1.2 MB" (1000-based as docker prints). */
-const char *sba_format_size(int64_t bytes, char *buf, size_t size);
 bool sba_starts_with(const char *s, const char *prefix);
 bool sba_ends_with(const char *s, const char *suffix);
-/* Index of the candidate nearest to `word` if it is near enough to be a
- * typo, else -1. */
-int sba_nearest(const char *word, const char *const *candidates, size_t n);
 
 /* A NULL-terminated vector of strings that owns its members. */
 struct sba_strv {

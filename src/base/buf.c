@@ -183,6 +183,13 @@ void sba_buf_put_visible(struct sba_buf *b, const void *data, size_t len, bool o
 	}
 }
 
+char *sba_visible(const void *data, size_t len, bool one_line)
+{
+	SBA_BUF struct sba_buf b = SBA_BUF_INIT(SIZE_MAX / 2);
+	sba_buf_put_visible(&b, data, len, one_line);
+	return sba_buf_take(&b);
+}
+
 void sba_buf_drop(struct sba_buf *b, size_t len)
 {
 	if (len == 0 || !b->data)
