@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Building the pinned images from the recipes that the library carries,
+ * through the engine's build endpoint. Same inputs, same context bytes, so
+ * that the engine's cache answers a rebuild.
+ */
+#include "archive/archive.h"
+#include "base/limits.h"
+#include "image/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT_OUTPUT = 4 * SBA_KIB };
+
+struct build {
+	struct sba_engine *engine;
+	const struct sba_images *images;
+	const char *name;
+	const struct sba_image_options *options;
+	/* The end of the running step's output, told when the step fails. */
+	char step[160];
+	struct sba_buf output;
+};
+
+/* A line of the builder's output, without its end. */
+static void output_line(struct build *b, const char *text, size_t len)
+{
+	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		len--;
+	if (len == 0)
+		return;
+	char line[512];
+	snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1),
+		 text);
+	if (sba_starts_with(line, "Step ")) {
+		snprintf(b->step, sizeof(b->step), "%s", line);
+		sba_buf_reset(&b->output);
+		sba_image_tell(b->options, b->name, line, false);
+		return;
+	}
+	if (b->output.len + len + 1 > KEPT_OUTPUT)
+		sba_buf_drop(&b->output, b->output.len / 2 + len);
+	sba_buf_put(&b->output, text, len);
+	sba_buf_putc(&b->output, '\n');
+	sba_image_tell(b->options, b->name, line, true);
+}
+
+static int build_line(void *user, const json_t *line)
+{
+	const json_t *text = json_object_get(line, "stream");
+	if (json_is_string(text))
+		output_line(user, json_string_value(text), json_string_length(text));
+	return 0;
+}
+
+/* The one that ci/bootstrap makes where no registry can be reached; its name
+ * says what it is. */
+static void local_debian(const struct build *b, const char *pinned, char ret[SBA_REF_MAX])
+{
+	const char *colon = strrchr(pinned, ':');
+	const char *codename = colon ? colon + 1 : "stable";
+	snprintf(ret, SBA_REF_MAX, "%s:debian-%.*s-local", b->images->repository,
+		 (int)strcspn(codename, "-"), codename);
+}
+
+/* The Debian image to build on: the pinned one if it is here, else the local
+ * one if that is here, else the pinned one is pulled. */
+static int find_debian(struct build *b, char ret[SBA_REF_MAX], struct sba_error *err)
+{
+	const char *pinned = sba_json_str(b->images->json, "base_image");
+	snprintf(ret, SBA_REF_MAX, "%s", pinned);
+	int here = sba_image_present(b->engine, ret, err);
+	if (here != 0)
+		return here < 0 ? here : 0;
+	local_debian(b, pinned, ret);
+	here = sba_image_present(b->engine, ret, err);
+	if (here != 0)
+		return here < 0 ? here : 0;
+	snprintf(ret, SBA_REF_MAX, "%s", pinned);
+	int rc = sba_image_pull(b->engine, pinned, NULL, NULL, NULL,
+				sba_engine_until(b->engine, SBA_IMAGE_WORK_MS), err);
+	if (rc < 0)
+		sba_hint(err, rc,
+			 "no registry within reach?  ci/bootstrap makes a base of its own");
+	return rc;
+}
+
+static int make_args(struct build *b, const char *debian, json_t **ret, struct sba_error *err)
+{
+	bool base = strcmp(b->name, "base") == 0;
+	json_t *args = json_pack("{s:s}", "BASE", debian);
+	if (args && !base)
+		json_object_update_new(args, json_pack("{s:s, s:s}", "SANDBOX_BASE",
+						       sba_images_ref(b->images, "base"), "VERSION",
+						       sba_images_version(b->images, b->name)));
+	if (!args)
+		return sba_fail_nomem(err);
+	*ret = args;
+	return 0;
+}
+
+static int make_context(struct build *b, struct sba_pack **ret, struct sba_error *err)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "images/%s/Dockerfile", b->name);
+	const struct sba_embedded *recipe = sba_embedded_find(name);
+	if (!recipe)
+		return sba_fail(err, SBA_EINVAL, "no recipe for an image '%s'", b->name);
+	SBA_BUF struct sba_buf ca = SBA_BUF_INIT(SBA_CONFIG_MAX);
+	int rc = 0;
+	if (b->options && b->options->ca_file)
+		rc = sba_read_file(b->options->ca_file, SBA_CONFIG_MAX, &ca, err);
+	const struct sba_pack_options options = { .fixed_mtime = 0 };
+	struct sba_pack *pack = NULL;
+	if (rc == 0)
+		rc = sba_pack_new(&options, &pack, err);
+	if (rc == 0)
+		rc = sba_pack_bytes(pack, "Dockerfile", recipe->data, recipe->len, 0644, err);
+	if (rc == 0)
+		rc = sba_pack_bytes(pack, "ca.crt", ca.data ? ca.data : "", ca.len, 0644, err);
+	if (rc < 0) {
+		sba_pack_free(pack);
+		return rc;
+	}
+	*ret = pack;
+	return 0;
+}
+
+static int run_build(struct build *b, const char *ref, struct sba_error *err)
+{
+	char debian[SBA_REF_MAX];
+	SBA_JSON json_t *args = NULL;
+	struct sba_pack *context = NULL;
+	int rc = find_debian(b, debian, err);
+	if (rc == 0)
+		rc = make_args(b, debian, &args, err);
+	if (rc == 0)
+		rc = make_context(b, &context, err);
+	if (rc < 0)
+		return rc;
+	const struct sba_image_build spec = {
+		.tag = ref,
+		.build_args = args,
+		.no_cache = b->options && b->options->no_cache,
+	};
+	rc = sba_image_build(b->engine, &spec, sba_pack_read, context, build_line, b,
+			     sba_engine_until(b->engine, SBA_IMAGE_WORK_MS), err);
+	sba_pack_free(context);
+	if (rc < 0 && b->output.len > 0)
+		sba_hint(err, rc, "%s\n%s", b->step,
+			 b->output.len > SBA_ERROR_HINT_MAX / 2
+				 ? b->output.data + b->output.len - SBA_ERROR_HINT_MAX / 2
+				 : b->output.data);
+	return rc;
+}
+
+static int make_one(struct sba_engine *e, const struct sba_images *i, const char *name,
+		    const struct sba_image_options *options, struct sba_error *err)
+{
+	const char *ref = sba_images_ref(i, name);
+	int here = options && options->rebuild ? 0 : sba_image_present(e, ref, err);
+	if (here > 0)
+		sba_image_tell(options, name, "is there", false);
+	if (here != 0)
+		return here < 0 ? here : 0;
+	struct build b = { .engine = e, .images = i, .name = name, .options = options };
+	sba_buf_init(&b.output, KEPT_OUTPUT + SBA_KIB);
+	int rc = run_build(&b, ref, err);
+	sba_buf_fini(&b.output);
+	return rc < 0 ? sba_wrap(err, rc, "build image '%s'", ref) : 0;
+}
+
+int sba_image_make(struct sba_engine *e, const struct sba_images *i, const char *name,
+		   const struct sba_image_options *options, struct sba_error *err)
+{
+	if (!sba_images_ref(i, name))
+		return sba_fail(err, SBA_EINVAL, "there is no image for '%s'", name);
+	if (strcmp(name, "base") != 0) {
+		struct sba_image_options base =
+			options ? *options : (struct sba_image_options){ 0 };
+		base.rebuild = false;
+		int rc = make_one(e, i, "base", &base, err);
+		if (rc < 0)
+			return rc;
+	}
+	return make_one(e, i, name, options, err);
+}
