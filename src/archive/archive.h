@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tar in both ways, in a stream and in constant memory, and the one judge of
- * what may land on the host's disk. libarchive parses and packs; landing is
- * our own, by file descriptor beneath a directory that is already open,
+ * what may land on the host's disk. libarchive parses; packing is our own, because
+ * its writer changes names by the locale, and so is landing, by file descriptor beneath a directory that is already open,
  * because its extraction flags leave devices, planted links, sizes, modes and
  * races to the archive. It knows nothing of engines: bytes come and go
  * through functions.

@@ -32,17 +32,31 @@ enum {
 	SBA_LAND_NAME_MAX = 255, /* one component */
 	SBA_LAND_PATH_MAX = 4096,
 	SBA_LAND_DEPTH_MAX = 64,
+	SBA_LAND_LATER_MAX = 64 * SBA_MIB, /* directories that wait for their mode */
+	SBA_LAND_TRAIL_MAX = SBA_MIB,      /* zeros after a tar's end */
+	SBA_PACK_DEPTH_MAX = 128,          /* one descriptor each */
 
 	/* agent */
-	SBA_LINE_MAX = 64 * SBA_MIB,    /* one line of a CLI's output */
-	SBA_STDERR_KEEP = 64 * SBA_KIB, /* the end of a CLI's stderr */
-	SBA_STATE_MAX = 64 * SBA_KIB,   /* state.json, which the inside may have written */
+	SBA_LINE_MAX = 64 * SBA_MIB,      /* one line of a CLI's output */
+	SBA_STDERR_KEEP = 64 * SBA_KIB,   /* the end of a CLI's stderr */
+	SBA_ANSWER_MAX = 16 * SBA_MIB,    /* the final answer kept of a turn */
+	SBA_TURN_ERROR_MAX = 4 * SBA_KIB, /* the words kept of why a turn failed */
+	SBA_SESSION_ID_MAX = 128,         /* a CLI's session id; seen: 36 */
+	SBA_OPEN_CALLS_MAX = 1024,        /* tool calls without a result yet */
+	SBA_SUMMARY_MAX = 256,            /* one line about a tool call */
+	SBA_STATE_MAX = 64 * SBA_KIB,     /* state.json, which the inside may have written */
 
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,
 
 	/* HTTP server */
 	SBA_HTTP_REQUEST_MAX = 64 * SBA_MIB, /* one request body; CLIs send whole histories */
+	SBA_HTTP_CONNECTIONS_MAX = 256,      /* unless the options say otherwise */
+	SBA_HTTP_IDLE_S = 600,               /* a connection on which nothing moves */
+
+	/* scripted model */
+	SBA_MODEL_ANSWER_MAX = 16 * SBA_MIB, /* one text or argument after templates */
+	SBA_MODEL_WAIT_MAX_MS = 600 * 1000,  /* one pause of a script */
 };
 
 #endif
