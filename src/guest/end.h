@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a command ended, and the record that tells the host.
+ */
+#ifndef SBA_GUEST_END_H
+#define SBA_GUEST_END_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "channel/protocol.h"
+
+struct sba_guest_end {
+	enum sba_end_kind kind;
+	uint64_t number;
+};
+
+/* Writes the end record to stderr; waits for as long as the host does. */
+void sba_guest_end_write(const char *nonce, struct sba_guest_end end);
+
+/* How often the OOM killer has struck in this cgroup, or -1 if nobody says. */
+int64_t sba_guest_oom_count(void);
+
+/* The same from the text of memory.oom_control (v1) or memory.events (v2). */
+int64_t sba_guest_oom_parse(const char *text, size_t len);
+
+#endif

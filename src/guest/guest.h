@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The commands of the guest, the one static program that runs inside. Each
+ * returns the exit code of the process and is called once, by main().
+ * The guest knows nothing of the library: it shares channel/protocol.h only.
+ */
+#ifndef SBA_GUEST_H
+#define SBA_GUEST_H
+
+#include <stdint.h>
+#include <time.h>
+
+enum {
+	SBA_GUEST_OK = 0,
+	SBA_GUEST_FAILED = 1,
+	SBA_GUEST_USAGE = 2,
+	SBA_GUEST_NO_MATCH = 3, /* `guest kill`: nothing of that id runs */
+};
+
+/* PID 1 of the sandbox's process namespace: decides when the sandbox ends. */
+int sba_guest_reaper(int argc, char **argv);
+/* The sandbox's main process: does nothing until SIGTERM or SIGINT. */
+int sba_guest_idle(int argc, char **argv);
+/* Supervises one command as channel/protocol.h says. */
+int sba_guest_run(int argc, char **argv);
+/* Ends the supervisors of one id, or all of them. */
+int sba_guest_kill(int argc, char **argv);
+
+static inline int64_t sba_guest_now_ms(clockid_t clock)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `guest run ID`: one command of one client, from the frames on stdin to the
+ * end record on stderr. The id is only there to be found by `guest kill`.
+ */
+#include "guest/guest.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "channel/protocol.h"
+#include "guest/parse.h"
+#include "guest/proc.h"
+#include "guest/supervise.h"
+
+enum { LIFE_MIN_MS = 400 }; /* longer than the reaper's period */
+
+static bool prepare(void)
+{
+	/* What the engine leaves open is not for the command. */
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0 &&
+	       signal(SIGCHLD, SIG_DFL) != SIG_ERR && signal(SIGPIPE, SIG_IGN) != SIG_ERR;
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -1;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* False: *ret_end says what is wrong with what the host wants. */
+static bool read_start(struct sba_guest_input *input, struct sba_guest_start *start,
+		       struct sba_guest_end *ret_end)
+{
+	enum sba_guest_step step = SBA_STEP_MORE;
+	struct sba_guest_piece piece;
+
+	while (step == SBA_STEP_MORE) {
+		enum sba_guest_decoded rc = sba_guest_input_next(input, SIZE_MAX, &piece);
+
+		if (rc == SBA_DECODED_PIECE) {
+			step = sba_guest_start_feed(start, &piece);
+		} else if (rc == SBA_DECODED_TOO_LONG) {
+			step = SBA_STEP_BAD;
+		} else if (input->ended) {
+			*ret_end = (struct sba_guest_end){ SBA_END_CANCELED, 0 };
+			return false;
+		} else {
+			sba_guest_input_read(input);
+		}
+	}
+	*ret_end = (struct sba_guest_end){ SBA_END_PROTOCOL, piece.type };
+	return step == SBA_STEP_GO;
+}
+
+static struct sba_guest_end run_command(struct sba_guest_command *command,
+					struct sba_guest_start *start)
+{
+	struct sba_guest_end end;
+	struct sba_guest_child child;
+
+	if (!read_start(&command->input, start, &end))
+		return end;
+	command->start = start;
+	command->deadline = start->deadline_ms > 0
+				    ? sba_guest_now_ms(CLOCK_MONOTONIC) + start->deadline_ms
+				    : -1;
+	command->sigfd = open_signals();
+	if (command->sigfd < 0)
+		return (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
+	command->tree.proc = sba_guest_proc_open();
+	command->oom_before = sba_guest_oom_count();
+	if (!sba_guest_child_start(start, &child, &end))
+		return end;
+	command->tree.main = child.pid;
+	sba_guest_streams_init(&command->streams, &child);
+	return sba_guest_supervise(command);
+}
+
+/*
+ * However short the command was, a scan of the reaper has to see that the
+ * sandbox was used. Elsewhere than in a sandbox, where our parent is within
+ * sight, there is no reaper.
+ */
+static void linger(int64_t began)
+{
+	int64_t left = began + LIFE_MIN_MS - sba_guest_now_ms(CLOCK_MONOTONIC);
+	struct timespec pause = { .tv_nsec = left * 1000000 };
+
+	if (getppid() == 0 && left > 0)
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+int sba_guest_run(int argc, char **argv)
+{
+	static struct sba_guest_command command;
+	int64_t began = sba_guest_now_ms(CLOCK_MONOTONIC);
+	struct sba_guest_start start;
+	struct sba_guest_end end;
+
+	if (argc != 2 || !sba_guest_parse_id(argv[1]))
+		return SBA_GUEST_USAGE;
+	if (!prepare())
+		return SBA_GUEST_FAILED;
+	sba_guest_start_init(&start);
+	end = run_command(&command, &start);
+	sba_guest_end_write(start.nonce, end);
+	close(STDIN_FILENO);
+	close(STDOUT_FILENO);
+	close(STDERR_FILENO);
+	linger(began);
+	_exit(SBA_GUEST_OK);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processes of one command: reaps them and ends them. The supervisor is
+ * their child subreaper, so every process of the tree hangs below it, and the
+ * tree is empty exactly when wait says that there are no children.
+ */
+#ifndef SBA_GUEST_TREE_H
+#define SBA_GUEST_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sba_guest_tree {
+	int proc;   /* of sba_guest_proc_open() */
+	pid_t main; /* the command itself; also its process group and session */
+	bool main_ended;
+	int status; /* of the command, once main_ended */
+	bool empty;
+};
+
+/* Buries all that has ended so far. Returns how many that were. */
+size_t sba_guest_tree_reap(struct sba_guest_tree *tree);
+
+/* Signals the command's process group. False if nobody is in it any more. */
+bool sba_guest_tree_signal(const struct sba_guest_tree *tree, int signo);
+
+/*
+ * Kills the tree until it is empty or limit_ms have passed. sigfd is a
+ * signalfd of SIGCHLD. Returns how many processes are left.
+ */
+size_t sba_guest_tree_kill(struct sba_guest_tree *tree, int sigfd, int64_t limit_ms);
+
+#endif
