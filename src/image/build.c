@@ -34,7 +34,7 @@ static void output_line(struct build *b, const char *text, size_t len)
 	snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1),
 		 text);
 	if (sba_starts_with(line, "Step ")) {
-		snprintf(b->step, sizeof(b->step), "%s", line);
+		snprintf(b->step, sizeof(b->step), "%.150s", line);
 		sba_buf_reset(&b->output);
 		sba_image_tell(b->options, b->name, line, false);
 		return;
