@@ -4,17 +4,22 @@
  * include. The host starts `guest run ID` by an engine exec and sends frames
  * on its stdin; arguments, environment and input travel in them, so that
  * nothing of it shows in the engine's events or inspect. The command's stdout
- * is the exec's stdout, untouched; its stderr is the exec's stderr, followed
- * by one end record.
+ * and stderr are the exec's, untouched, between records of the guest's own.
  *
  * Frame: type (1 byte), length (4 bytes, big endian), payload.
- * End of stdin without SBA_RUN_EOF before it means that the client is gone.
+ * End of stdin at any time means that the client is gone.
  *
- * End record, in one write() on stderr after everything the command wrote:
- *   NUL "sba-end:" NONCE ":" KIND ":" NUMBER ":" NUL
+ * Record, each in one write():
+ *   NUL "sba-run:" NONCE ":" KIND ":" NUMBER ":" NUL
  * NONCE is the 32 hex digits of the SBA_RUN_NONCE frame: the command does
- * not know it and so cannot pretend to have ended. KIND is one of enum
- * sba_end_kind as a letter, NUMBER a decimal.
+ * not know it and so cannot pretend to have ended. KIND is one letter of enum
+ * sba_end_kind, NUMBER a decimal.
+ * stdout begins with a SBA_RECORD_BEGUN, written before the command is
+ * started: whatever comes before it, or instead of it, is the engine's own
+ * word that it could not start the guest. After the command has ended the
+ * same end record is written on stdout and on stderr, since the engine carries
+ * the two apart: each stream is complete when its own has come. What comes
+ * later is a background child's.
  */
 #ifndef SBA_PROTOCOL_H
 #define SBA_PROTOCOL_H
@@ -55,7 +60,13 @@ enum sba_run_frame {
 	SBA_RUN_CANCEL = 'C', /* end the whole tree: TERM, a grace, KILL */
 };
 
+#define SBA_RECORD_PREFIX "sba-run:"
+enum {
+	SBA_RECORD_MAX = 80, /* the longest record */
+};
+
 enum sba_end_kind {
+	SBA_RECORD_BEGUN = 'b',  /* NUMBER: SBA_PROTOCOL_VERSION */
 	SBA_END_EXIT = 'x',      /* NUMBER: exit status */
 	SBA_END_SIGNAL = 's',    /* NUMBER: the signal that ended it */
 	SBA_END_DEADLINE = 'd',  /* NUMBER: milliseconds it had */
