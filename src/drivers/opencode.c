@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * opencode (measured with 1.18.33): `opencode run --format json`. Whole parts
+ * only, each call once it has ended, and no line that says the turn is over.
+ */
+#include "drivers/private.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+/* A stream that was cut makes opencode ask again at once, for ever (2300
+ * requests in 9 minutes); it says "unknown" each time. */
+enum { UNKNOWN_MAX = 5 };
+
+struct opencode {
+	char reason[32];   /* of the last step_finish; "" before it */
+	unsigned unknown;  /* such steps in a row */
+	char refused[256]; /* the last call's error, "" if it went well */
+	char last_tool[64];
+};
+
+/* ---- command ---- */
+
+/* The model is declared under our own provider, so that any name is known. */
+#define PROVIDER "sandbox"
+#define KEY_ENV  "SANDBOX_AGENT_MODEL_KEY"
+
+static json_t *config_provider(const struct sba_turn_spec *spec, const char *model)
+{
+	/* The limits steer when opencode compacts a session and the max_tokens
+	 * that it asks for: what today's models all take. */
+	return json_pack("{s:s, s:s, s:{s:o, s:s}, s:{s:{s:s, s:b, s:b, s:{s:i, s:i}}}}", "npm",
+			 "@ai-sdk/openai-compatible", "name", "sandbox-agent", "options", "baseURL",
+			 json_sprintf("%.*s/v1", sba_turn_base_len(spec), spec->base_url), "apiKey",
+			 "{env:" KEY_ENV "}", "models", model, "name", model, "reasoning", 1,
+			 "tool_call", 1, "limit", "context", 128000, "output", 16384);
+}
+
+/* Everything goes by the environment: a file would outlive the turn. The rule
+ * on external_directory is one of its own; without it a write outside the
+ * workspace ends the turn in silence. The title would be a second request. */
+static json_t *config(const struct sba_turn_spec *spec, const char *model)
+{
+	json_t *provider = config_provider(spec, model);
+	SBA_JSON json_t *full = json_sprintf(PROVIDER "/%s", model);
+	if (!provider || !full) {
+		json_decref(provider);
+		return NULL;
+	}
+	return json_pack("{s:O, s:O, s:b, s:s, s:{s:o}, s:{s:{s:b}}, s:{s:s, s:s}}", "model", full,
+			 "small_model", full, "autoupdate", 0, "share", "disabled", "provider",
+			 PROVIDER, provider, "agent", "title", "disable", 1, "permission", "*",
+			 "allow", "external_directory", "allow");
+}
+
+static int opencode_argv(const struct sba_turn_spec *spec, const char *model, struct sba_strv *v,
+			 struct sba_error *err)
+{
+	static const char *const fixed[] = { "opencode", "run",        "--format", "json",
+					     "--auto",   "--thinking", "-m",       NULL };
+	int rc = sba_strv_add_all(v, fixed, err);
+	if (rc == 0)
+		rc = sba_strv_addf(v, err, PROVIDER "/%s", model);
+	if (rc < 0 || !spec->session)
+		return rc;
+	rc = sba_strv_add(v, "-s", err);
+	return rc < 0 ? rc : sba_strv_add(v, spec->session, err);
+}
+
+static int opencode_env(const struct sba_turn_spec *spec, const char *model, struct sba_strv *v,
+			struct sba_error *err)
+{
+	static const char *const fixed[] = {
+		/* Without it the first request comes 10 s late where there is no network. */
+		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1",
+		"OPENCODE_DISABLE_LSP_DOWNLOAD=1", NULL
+	};
+	SBA_JSON json_t *j = config(spec, model);
+	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
+	if (!text)
+		return sba_fail_nomem(err);
+	int rc = sba_strv_add_all(v, fixed, err);
+	if (rc == 0)
+		rc = sba_strv_addf(v, err, "OPENCODE_CONFIG_CONTENT=%s", text);
+	return rc < 0 ? rc : sba_strv_addf(v, err, KEY_ENV "=%s", spec->token);
+}
+
+static int opencode_command(const struct sba_turn_spec *spec, struct sba_command *ret,
+			    struct sba_error *err)
+{
+	const char *model = spec->model ? spec->model : sba_driver_opencode.default_model;
+	struct sba_command c = { 0 };
+	int rc = sba_turn_check(spec, err);
+	if (rc == 0)
+		rc = opencode_argv(spec, model, &c.argv, err);
+	if (rc == 0)
+		rc = opencode_env(spec, model, &c.env, err);
+	if (rc < 0) {
+		sba_command_fini(&c);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
+
+/* ---- tools ---- */
+
+/* Tools of MCP servers are "<server>_<tool>", which nothing tells apart from
+ * a tool whose name has an underscore: they keep their name. */
+static const struct sba_tool_name tool_names[] = {
+	{ "bash", "bash" },
+	{ "read", "read" },
+	{ "write", "write" },
+	{ "edit", "edit" },
+	{ "multiedit", "edit" },
+	{ "patch", "edit" },
+	{ "apply_patch", "edit" },
+	{ "glob", "glob" },
+	{ "grep", "grep" },
+	{ "webfetch", "web_fetch" },
+	{ "websearch", "web_search" },
+	{ "task", "task" },
+	{ "skill", "skill" },
+	{ "todowrite", "todo" },
+	{ "todoread", "todo" },
+};
+
+static int file_change(struct sba_stream *s, const char *tool, const json_t *told)
+{
+	const char *path = sba_json_str(told, "metadata.filepath");
+	const json_t *existed = sba_json_get(told, "metadata.exists");
+	if (strcmp(tool, "write") != 0 && strcmp(tool, "edit") != 0)
+		return 0;
+	return sba_stream_file_change(s, path ? path : sba_json_str(told, "input.filePath"),
+				      !json_is_boolean(existed) ? NULL
+				      : json_is_true(existed)   ? "modified"
+								: "created");
+}
+
+/* Printed once, when the call has ended. */
+static int on_tool_use(struct sba_stream *s, struct opencode *oc, const json_t *part)
+{
+	const json_t *told = sba_json_get(part, "state");
+	const char *native = sba_json_str(part, "tool");
+	const char *status = sba_json_str(told, "status");
+	bool error = status && strcmp(status, "error") == 0;
+	if (!native || !status || (!error && strcmp(status, "completed") != 0))
+		return sba_stream_unknown(s, "a tool call in state '%s'", status ? status : "?");
+	const char *name = sba_tool_name(tool_names, SBA_ARRAY_LEN(tool_names), native);
+	/* What the model called and there is not; the state says "completed". */
+	bool invalid = strcmp(native, "invalid") == 0;
+	if (invalid && sba_json_str(told, "input.tool"))
+		name = sba_json_str(told, "input.tool");
+	const json_t *code = sba_json_get(told, "metadata.exit");
+	int exit_code = sba_json_exit_code(told, "metadata.exit");
+	struct sba_tool_use use = {
+		.name = name,
+		.native = native,
+		.call_id = sba_json_str(part, "callID"),
+		.input = sba_json_get(told, "input"),
+		.output = sba_json_str(told, error ? "error" : "output"),
+		.failed = error || invalid || exit_code != 0,
+		.has_exit_code = json_is_number(code),
+		.exit_code = exit_code,
+	};
+	sba_text_keep(oc->last_tool, sizeof(oc->last_tool), name);
+	sba_text_keep(oc->refused, sizeof(oc->refused), error ? use.output : NULL);
+	int rc = sba_stream_call(s, &use);
+	if (rc == 0)
+		rc = sba_stream_result(s, &use);
+	return rc || error ? rc : file_change(s, native, told);
+}
+
+/* ---- lines ---- */
+
+static int on_step_start(struct sba_stream *s, struct opencode *oc SBA_UNUSED,
+			 const json_t *part SBA_UNUSED)
+{
+	sba_stream_answer_drop(s);
+	sba_stream_set_done(s, false);
+	return 0;
+}
+
+static int on_text(struct sba_stream *s, struct opencode *oc SBA_UNUSED, const json_t *part)
+{
+	return sba_stream_whole(s, SBA_EVENT_TEXT, sba_json_str(part, "text"));
+}
+
+static int on_reasoning(struct sba_stream *s, struct opencode *oc SBA_UNUSED, const json_t *part)
+{
+	return sba_stream_whole(s, SBA_EVENT_THINKING, sba_json_str(part, "text"));
+}
+
+/* Per step; input comes without the cached part, output without reasoning. */
+static int step_usage(struct sba_stream *s, const json_t *part)
+{
+	int64_t read = sba_json_count(part, "tokens.cache.read");
+	int64_t made = sba_json_count(part, "tokens.cache.write");
+	int64_t reasoning = sba_json_count(part, "tokens.reasoning");
+	struct sba_usage u = {
+		.input = sba_json_count(part, "tokens.input"),
+		.cached_input = read,
+		.output = sba_json_count(part, "tokens.output"),
+		.reasoning = reasoning,
+		.cost_usd = json_number_value(sba_json_get(part, "cost")),
+	};
+	sba_usage_add(&u, &(struct sba_usage){ .input = read, .output = reasoning });
+	sba_usage_add(&u, &(struct sba_usage){ .input = made });
+	return sba_stream_usage(s, &u);
+}
+
+static int on_step_finish(struct sba_stream *s, struct opencode *oc, const json_t *part)
+{
+	const char *reason = sba_json_str(part, "reason");
+	sba_text_keep(oc->reason, sizeof(oc->reason), reason ? reason : "unknown");
+	bool unknown = strcmp(oc->reason, "unknown") == 0;
+	oc->unknown = unknown ? oc->unknown + 1 : 0;
+	int rc = step_usage(s, part);
+	if (rc)
+		return rc;
+	if (unknown && oc->unknown >= UNKNOWN_MAX)
+		sba_stream_set_stuck(s);
+	if (unknown)
+		return sba_stream_notice(s, "the model's stream ended without a reason");
+	if (strcmp(oc->reason, "tool-calls") == 0)
+		return 0;
+	if (strcmp(oc->reason, "length") == 0)
+		rc = sba_stream_notice(s, "the model's output limit cut the answer");
+	sba_stream_error_forget(s);
+	sba_stream_set_done(s, true);
+	return rc ? rc : sba_stream_emit(s, (struct sba_event){ .kind = SBA_EVENT_DONE });
+}
+
+/* Retries go on in silence; an error of these kinds is the last word, though
+ * the process has been seen to stay. */
+static bool is_final(const char *name)
+{
+	return strcmp(name, "APIError") == 0 || strcmp(name, "UnknownError") == 0 ||
+	       strcmp(name, "ProviderAuthError") == 0;
+}
+
+static int on_error(struct sba_stream *s, const json_t *error)
+{
+	const char *name = sba_json_str(error, "name");
+	const char *text = sba_json_str(error, "data.message");
+	int64_t status = sba_json_number(error, "data.statusCode", 0);
+	bool model = name && strcmp(name, "UnknownError") != 0 && is_final(name);
+	if (status < 100 || status > 599)
+		status = 0;
+	if (name && is_final(name))
+		sba_stream_set_done(s, true);
+	return sba_stream_error(
+		s, &(struct sba_failure){
+			   .text = text ? text : name,
+			   .http_status = (int)status,
+			   .model = model || status > 0,
+			   .retryable = sba_json_bool(error, "data.isRetryable", false),
+		   });
+}
+
+static int opencode_object(struct sba_stream *s, void *state, const json_t *line)
+{
+	static const struct {
+		const char *type;
+		int (*on)(struct sba_stream *s, struct opencode *oc, const json_t *part);
+	} parts[] = {
+		{ "step_start", on_step_start },   { "text", on_text },
+		{ "reasoning", on_reasoning },     { "tool_use", on_tool_use },
+		{ "step_finish", on_step_finish },
+	};
+	const char *type = sba_json_str(line, "type");
+	if (!type)
+		return sba_stream_unknown(s, "a line without a type");
+	int rc = sba_stream_found_session(s, sba_json_str(line, "sessionID"));
+	if (rc)
+		return rc;
+	if (strcmp(type, "error") == 0)
+		return on_error(s, json_object_get(line, "error"));
+	for (size_t i = 0; i < SBA_ARRAY_LEN(parts); i++) {
+		if (strcmp(type, parts[i].type) == 0)
+			return parts[i].on(s, state, json_object_get(line, "part"));
+	}
+	return sba_stream_unknown(s, "a line of type '%s'", type);
+}
+
+static void opencode_finish(struct sba_stream *s, void *state, int exit_status,
+			    struct sba_outcome *outcome)
+{
+	const struct opencode *oc = state;
+	if (sba_stream_stuck(s)) {
+		sba_outcome_set(s, outcome, SBA_VERDICT_MODEL_ERROR,
+				"the model's stream was cut %u times in a row", oc->unknown);
+		outcome->retryable = true;
+		return;
+	}
+	/* A call that was refused ends the turn in silence, with 0. */
+	if (exit_status == 0 && !sba_stream_failed(s) && strcmp(oc->reason, "tool-calls") == 0)
+		sba_outcome_set(s, outcome, SBA_VERDICT_NO_ANSWER,
+				"opencode stopped after its call of %s without an answer%s%s",
+				oc->last_tool[0] ? oc->last_tool : "a tool",
+				oc->refused[0] ? ": " : "", oc->refused);
+}
+
+const struct sba_driver sba_driver_opencode = {
+	.name = "opencode",
+	.binary = "opencode",
+	.install = "sandbox-agent image build opencode",
+	.version_key = "opencode_version",
+	.api = SBA_API_CHAT_COMPLETIONS,
+	.default_model = "scripted",
+	.text_deltas = false,
+	.command = opencode_command,
+	.state_size = sizeof(struct opencode),
+	.object = opencode_object,
+	.finish = opencode_finish,
+};
