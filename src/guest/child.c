@@ -20,7 +20,7 @@
 
 /* What the child says on the status pipe; nothing at all if the program runs. */
 struct failure {
-	enum sba_end_kind kind;
+	enum sba_record_kind kind;
 	int error;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end record and the OOM killer's counter; see end.h.
+ * The records and the OOM killer's counter; see end.h.
  */
 #include "guest/end.h"
 
@@ -13,21 +13,33 @@
 
 #include "guest/parse.h"
 
-void sba_guest_end_write(const char *nonce, struct sba_guest_end end)
+static void write_record(int fd, const char *nonce, struct sba_guest_end record)
 {
-	struct pollfd wait = { .fd = STDERR_FILENO, .events = POLLOUT };
-	char record[128];
-	int len = snprintf(record, sizeof(record), "%csba-end:%s:%c:%llu:%c", 0, nonce,
-			   (char)end.kind, (unsigned long long)end.number, 0);
+	struct pollfd wait = { .fd = fd, .events = POLLOUT };
+	char text[SBA_RECORD_MAX];
+	int len = snprintf(text, sizeof(text), "%c" SBA_RECORD_PREFIX "%s:%c:%llu:%c", 0, nonce,
+			   (char)record.kind, (unsigned long long)record.number, 0);
 
 	/* Shorter than PIPE_BUF, so it goes out whole or not at all. The command
-	 * may have made the shared stderr non-blocking: hence the poll. */
-	while (write(STDERR_FILENO, record, (size_t)len) < 0) {
+	 * may have made the shared stream non-blocking: hence the poll. */
+	while (write(fd, text, (size_t)len) < 0) {
 		if (errno == EAGAIN)
 			poll(&wait, 1, -1);
 		else if (errno != EINTR)
 			return;
 	}
+}
+
+void sba_guest_begun_write(const char *nonce)
+{
+	write_record(STDOUT_FILENO, nonce,
+		     (struct sba_guest_end){ SBA_RECORD_BEGUN, SBA_PROTOCOL_VERSION });
+}
+
+void sba_guest_end_write(const char *nonce, struct sba_guest_end end)
+{
+	write_record(STDOUT_FILENO, nonce, end);
+	write_record(STDERR_FILENO, nonce, end);
 }
 
 int64_t sba_guest_oom_parse(const char *text, size_t len)

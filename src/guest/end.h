@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a command ended, and the record that tells the host.
+ * How a command ended, and the records that tell the host.
  */
 #ifndef SBA_GUEST_END_H
 #define SBA_GUEST_END_H
@@ -11,11 +11,12 @@
 #include "channel/protocol.h"
 
 struct sba_guest_end {
-	enum sba_end_kind kind;
+	enum sba_record_kind kind;
 	uint64_t number;
 };
 
-/* Writes the end record to stderr; waits for as long as the host does. */
+/* The two kinds of record; both wait for as long as the host does not read. */
+void sba_guest_begun_write(const char *nonce);
 void sba_guest_end_write(const char *nonce, struct sba_guest_end end);
 
 /* How often the OOM killer has struck in this cgroup, or -1 if nobody says. */

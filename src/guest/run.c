@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `guest run ID`: one command of one client, from the frames on stdin to the
- * end record on stderr. The id is only there to be found by `guest kill`.
+ * end record. The id is only there to be found by `guest kill`.
  */
 #include "guest/guest.h"
 
@@ -71,7 +71,10 @@ static struct sba_guest_end run_command(struct sba_guest_command *command,
 	struct sba_guest_end end;
 	struct sba_guest_child child;
 
-	if (!read_start(&command->input, start, &end))
+	bool wanted = read_start(&command->input, start, &end);
+
+	sba_guest_begun_write(start->nonce);
+	if (!wanted)
 		return end;
 	command->start = start;
 	command->deadline = start->deadline_ms > 0

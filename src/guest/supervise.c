@@ -21,7 +21,7 @@ enum { SIGNAL_MAX = 64 };
 
 enum { POLL_HOST = SBA_GUEST_STREAM_POLLS, POLL_SIGNALS, POLLS };
 
-static void begin_end(struct sba_guest_command *command, enum sba_end_kind kind, uint64_t number)
+static void begin_end(struct sba_guest_command *command, enum sba_record_kind kind, uint64_t number)
 {
 	if (command->ending)
 		return;
