@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finding sandboxes again by their labels, judging whether they are ours,
+ * listing them and sweeping what died half-made.
+ */
+#include "sandbox/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sba_sandbox *entry_of(struct sba_found *f, struct sba_engine *e, const char *id)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		if (strcmp(sba_label_get(f->v[i].labels, "id"), id) == 0)
+			return &f->v[i];
+	}
+	struct sba_sandbox *grown = realloc(f->v, (f->n + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	f->v = grown;
+	f->v[f->n] = (struct sba_sandbox){ .engine = e };
+	return &f->v[f->n++];
+}
+
+/* The name that a container of ours with these labels must have; one made from a
+ * committed image of ours carries the labels but not the name. */
+static bool name_agrees(const json_t *container, const json_t *labels, bool sidecar)
+{
+	const char *name = sba_json_str(container, "Names.#0");
+	char expected[2 * SBA_NAME_MAX + 16];
+	snprintf(expected, sizeof(expected), "/%s-%s%s", sba_label_get(labels, "prefix"),
+		 sba_label_get(labels, "name"), sidecar ? SBA_SIDECAR_SUFFIX : "");
+	return name && strcmp(name, expected) == 0;
+}
+
+static const char *state_of(const char *engine_state)
+{
+	if (!engine_state)
+		return "gone";
+	if (strcmp(engine_state, "running") == 0)
+		return "idle";
+	return strcmp(engine_state, "created") == 0 ? "created" : "gone";
+}
+
+static int add(struct sba_found *f, struct sba_engine *e, const json_t *container)
+{
+	const json_t *labels = json_object_get(container, "Labels");
+	const char *id = sba_json_str(container, "Id");
+	const char *role = sba_label_get(labels, "role");
+	bool sidecar = strcmp(role, "sidecar") == 0;
+	if (!id || strlen(id) >= SBA_ID_MAX || (!sidecar && strcmp(role, "sandbox") != 0) ||
+	    !*sba_label_get(labels, "id") || !name_agrees(container, labels, sidecar))
+		return 0;
+	struct sba_sandbox *s = entry_of(f, e, sba_label_get(labels, "id"));
+	if (!s)
+		return SBA_ENOMEM;
+	memcpy(sidecar ? s->sidecar : s->container, id, strlen(id) + 1);
+	if (!sidecar || !s->labels) {
+		json_decref(s->labels);
+		s->labels = json_incref((json_t *)(uintptr_t)labels);
+		sba_labels_read(s->labels, &s->info);
+	}
+	const char *state = state_of(sba_json_str(container, "State"));
+	if (sidecar)
+		s->sidecar_state = state;
+	else
+		s->info.state = state;
+	return 0;
+}
+
+/* A sandbox whose halves disagree is broken: only its removal makes sense. */
+static void settle_state(struct sba_sandbox *s)
+{
+	if (!*s->container) {
+		s->info.state = strcmp(s->sidecar_state, "gone") == 0 ? "gone" : "created";
+		return;
+	}
+	bool running = strcmp(s->info.state, "idle") == 0;
+	if (running && (!*s->sidecar || strcmp(s->sidecar_state, "idle") != 0))
+		s->info.state = "broken";
+}
+
+int sba_found_get(struct sba_engine *e, const char *const *labels, struct sba_found *ret,
+		  struct sba_error *err)
+{
+	SBA_JSON json_t *list = NULL;
+	int rc = sba_container_list(e, labels, sba_engine_until(e, SBA_ENGINE_STEP_MS), &list, err);
+	if (rc < 0)
+		return rc;
+	struct sba_found f = { 0 };
+	size_t i;
+	json_t *container;
+	json_array_foreach(list, i, container)
+	{
+		if (add(&f, e, container) < 0) {
+			sba_found_fini(&f);
+			return sba_fail_nomem(err);
+		}
+	}
+	for (i = 0; i < f.n; i++)
+		settle_state(&f.v[i]);
+	*ret = f;
+	return 0;
+}
+
+void sba_found_fini(struct sba_found *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		json_decref(f->v[i].labels);
+	free(f->v);
+	*f = (struct sba_found){ 0 };
+}
+
+/* Takes the i-th out of the list, as a handle of its own. */
+static int take(struct sba_found *f, size_t i, struct sba_sandbox **ret, struct sba_error *err)
+{
+	struct sba_sandbox *s = malloc(sizeof(*s));
+	if (!s)
+		return sba_fail_nomem(err);
+	*s = f->v[i];
+	f->v[i].labels = NULL;
+	*ret = s;
+	return 0;
+}
+
+static int not_found(const struct sba_found *f, const char *name, struct sba_error *err)
+{
+	int rc = sba_fail(err, SBA_ENOTFOUND, "there is no sandbox '%s'", name);
+	SBA_STRV struct sba_strv names = { 0 };
+	for (size_t i = 0; i < f->n; i++) {
+		if (sba_strv_add(&names, f->v[i].info.name, NULL) < 0)
+			return rc;
+	}
+	int near = sba_nearest(name, (const char *const *)names.v, names.n);
+	if (near >= 0)
+		return sba_hint(err, rc, "did you mean '%s'?", names.v[near]);
+	return sba_hint(err, rc, "what there is:  sandbox-agent ps");
+}
+
+int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
+		     struct sba_sandbox **ret, struct sba_error *err)
+{
+	int rc = sba_name_check("sandbox", name, err);
+	if (rc < 0)
+		return rc;
+	char by_prefix[2 * SBA_NAME_MAX];
+	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%s",
+		 prefix ? prefix : SBA_DEFAULT_PREFIX);
+	const char *const labels[] = { by_prefix, NULL };
+	struct sba_found f = { 0 };
+	rc = sba_found_get(e, labels, &f, err);
+	if (rc < 0)
+		return rc;
+	size_t i = 0;
+	while (i < f.n && strcmp(f.v[i].info.name, name) != 0 && strcmp(f.v[i].info.id, name) != 0)
+		i++;
+	if (i == f.n)
+		rc = not_found(&f, name, err);
+	else if (f.v[i].info.foreign_schema)
+		rc = sba_fail(
+			err, SBA_EREFUSED,
+			"sandbox '%s' was made by version %s, whose labels this one does not know",
+			name, f.v[i].info.version);
+	else
+		rc = take(&f, i, ret, err);
+	sba_found_fini(&f);
+	return rc;
+}
+
+void sba_sandbox_close(struct sba_sandbox *s)
+{
+	if (!s)
+		return;
+	json_decref(s->labels);
+	free(s);
+}
+
+/* ---- listing ---- */
+
+struct sba_sandbox_list {
+	struct sba_found found;
+};
+
+static bool wanted(const struct sba_sandbox *s, const struct sba_list_options *o)
+{
+	if (o->tag && strcmp(o->tag, s->info.tag) != 0)
+		return false;
+	if (o->agent && strcmp(o->agent, s->info.agent) != 0)
+		return false;
+	if (o->name && strcmp(o->name, s->info.name) != 0)
+		return false;
+	return o->all ||
+	       (strcmp(s->info.state, "gone") != 0 && strcmp(s->info.state, "created") != 0);
+}
+
+static void count_commands(struct sba_sandbox *s)
+{
+	SBA_JSON json_t *j = NULL;
+	if (strcmp(s->info.state, "idle") != 0 ||
+	    sba_container_inspect(s->engine, s->container,
+				  sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j, NULL) < 0)
+		return;
+	s->info.commands = (int)json_array_size(json_object_get(j, "ExecIDs"));
+	if (s->info.commands > 0)
+		s->info.state = "working";
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct sba_sandbox *x = a, *y = b;
+	if (x->info.created != y->info.created)
+		return x->info.created < y->info.created ? 1 : -1;
+	return strcmp(x->info.name, y->info.name);
+}
+
+int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *options,
+		     struct sba_sandbox_list **ret, struct sba_error *err)
+{
+	static const struct sba_list_options defaults = { 0 };
+	const struct sba_list_options *o = options ? options : &defaults;
+	const char *prefix = o->prefix ? o->prefix : SBA_DEFAULT_PREFIX;
+	char by_prefix[2 * SBA_NAME_MAX];
+	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%.64s", prefix);
+	const char *const one[] = { by_prefix, NULL };
+	static const char *const every[] = { SBA_LABEL "id", NULL };
+	struct sba_sandbox_list *l = calloc(1, sizeof(*l));
+	if (!l)
+		return sba_fail_nomem(err);
+	int rc = sba_found_get(e, strcmp(prefix, "*") == 0 ? every : one, &l->found, err);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < l->found.n; i++) {
+		struct sba_sandbox *s = &l->found.v[i];
+		if (!wanted(s, o)) {
+			json_decref(s->labels);
+			continue;
+		}
+		count_commands(s);
+		l->found.v[kept++] = *s;
+	}
+	l->found.n = kept;
+	if (kept > 0)
+		qsort(l->found.v, kept, sizeof(*l->found.v), newest_first);
+	*ret = l;
+	return 0;
+}
+
+size_t sba_sandbox_list_count(const struct sba_sandbox_list *l)
+{
+	return l->found.n;
+}
+
+const struct sba_sandbox_info *sba_sandbox_list_at(const struct sba_sandbox_list *l, size_t n)
+{
+	return n < l->found.n ? &l->found.v[n].info : NULL;
+}
+
+void sba_sandbox_list_free(struct sba_sandbox_list *l)
+{
+	if (!l)
+		return;
+	sba_found_fini(&l->found);
+	free(l);
+}
+
+/* ---- sweeping ---- */
+
+enum { HALF_MADE_S = 15 * 60 };
+
+/* Half-made or broken, and nobody can still be at it: its maker is dead for
+ * sure, or long enough has passed. */
+static bool is_litter(const struct sba_sandbox *s)
+{
+	const char *state = s->info.state;
+	if (s->info.foreign_schema || strcmp(state, "idle") == 0)
+		return false;
+	if (strcmp(state, "broken") == 0)
+		return true;
+	return sba_label_creator_dead(s->labels) ||
+	       sba_unix_ms() / 1000 - s->info.created > HALF_MADE_S;
+}
+
+int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sba_error *err)
+{
+	char by_prefix[2 * SBA_NAME_MAX];
+	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%.64s",
+		 prefix ? prefix : SBA_DEFAULT_PREFIX);
+	const char *const labels[] = { by_prefix, NULL };
+	struct sba_found f = { 0 };
+	int rc = sba_found_get(e, labels, &f, err);
+	int removed = 0;
+	for (size_t i = 0; rc == 0 && i < f.n; i++) {
+		if (!is_litter(&f.v[i]))
+			continue;
+		rc = sba_sandbox_remove_both(e, f.v[i].sidecar, f.v[i].container, err);
+		removed += rc == 0;
+	}
+	sba_found_fini(&f);
+	if (rc == 0 && ret_removed)
+		*ret_removed = removed;
+	return rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sandboxes on a Docker engine: made with a sidecar that ends them, found
+ * again by their labels, used through commands and files. It knows engine,
+ * image, archive and the guest's protocol, and nothing of agents.
+ */
+#ifndef SBA_SANDBOX_H
+#define SBA_SANDBOX_H
+
+#include <sandbox-agent/sandbox.h>
+
+#include "base/base.h"
+
+struct sba_engine *sba_sandbox_engine(const struct sba_sandbox *s);
+/* The main container's full id. */
+const char *sba_sandbox_container(const struct sba_sandbox *s);
+/* A limit for work on this sandbox: at most ms, stopped by the engine's cancel. */
+struct sba_until sba_sandbox_until(const struct sba_sandbox *s, int64_t ms);
+
+/* Why it is gone, as words for an error ("ended after 30 s without use",
+ * "removed by someone"), from the engine's events; "reason unknown" at worst. */
+void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size);
+/* SBA_EBROKEN with the post mortem in its text if the sandbox does not run any
+ * more, else 0. `tried` says what was going on. */
+int sba_sandbox_check_alive(struct sba_sandbox *s, const char *tried,
+			    struct sba_error *err) SBA_MUST_CHECK;
+
+/* A small file, whole, by the engine's archive endpoint: works on state that
+ * the sandbox's user may not touch. SBA_ENOTFOUND: not there. */
+int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, struct sba_buf *ret,
+			   struct sba_error *err) SBA_MUST_CHECK;
+/* Places one root-owned file, making its directories. */
+int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void *data, size_t len,
+			    uint32_t mode, struct sba_error *err) SBA_MUST_CHECK;
+
+#endif
