@@ -14,6 +14,7 @@ enum {
 	SBA_ENGINE_BODY_MAX = 8 * SBA_MIB,        /* JSON answers; jansson needs 17 x that */
 	SBA_ENGINE_ERROR_MAX = 64 * SBA_KIB,      /* the body of an error answer */
 	SBA_ENGINE_LINE_MAX = SBA_MIB,            /* one line of build or pull progress */
+	SBA_ENGINE_EVENTS_MAX = 4096,             /* past events kept */
 	SBA_ENGINE_IDLE_CONNECTIONS = 4,          /* kept per handle; one is the usual case */
 	SBA_ENGINE_RECEIVE_BUFFER = 64 * SBA_KIB, /* per connection */
 	SBA_ENGINE_UPLOAD_PIECE = 256 * SBA_KIB,  /* one chunk of a request body */

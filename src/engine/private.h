@@ -78,6 +78,7 @@ struct sba_wire {
 	bool reused;      /* has served a request before: the engine may have closed it */
 	uint64_t written; /* of the request under way */
 	bool heard;       /* a byte of the answer came */
+	bool whole;       /* the request went out whole */
 	size_t at, len;   /* the unread bytes are in[at .. at + len) */
 	char in[SBA_ENGINE_RECEIVE_BUFFER];
 };
@@ -110,9 +111,11 @@ struct sba_engine {
 	int cancel_fd;
 	char api[16]; /* "" until negotiated: paths carry no version */
 
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the idle connections */
 	struct sba_wire *idle[SBA_ENGINE_IDLE_CONNECTIONS];
 	size_t n_idle;
+
+	pthread_mutex_t info_lock;        /* guards what follows; taken before lock */
 	json_t *version_json, *info_json; /* what info's strings are lent from */
 	struct sba_engine_info info;
 };
@@ -141,11 +144,14 @@ struct sba_outgoing {
 	bool source_ended; /* its end marker is in the piece */
 	char *piece;       /* one chunk, with its size line */
 	size_t piece_at, piece_len;
+	bool broken; /* writing failed: only the answer is left to be read */
 };
 
 int sba_outgoing_init(struct sba_outgoing *o, const struct sba_engine *e,
 		      const struct sba_exchange *x, struct sba_error *err) SBA_MUST_CHECK;
 void sba_outgoing_fini(struct sba_outgoing *o);
+void sba_outgoing_rewind(struct sba_outgoing *o);
+bool sba_outgoing_done(const struct sba_outgoing *o);
 /* Sends until all is out or a final answer has come: 1 if the answer's head is
  * in *ret already, 0 if it is still to be read. A connection that breaks
  * while writing is 0 too: the engine's answer may have come before. */

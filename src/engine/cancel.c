@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The cancel token: an eventfd that, once fired, stays readable. */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct sba_cancel {
+	int fd;
+};
+
+int sba_cancel_new(struct sba_cancel **ret, struct sba_error *err)
+{
+	struct sba_cancel *c = malloc(sizeof(*c));
+	if (!c)
+		return sba_fail_nomem(err);
+	c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->fd < 0) {
+		int e = errno;
+		free(c);
+		return sba_fail_errno(err, SBA_EIO, e, "eventfd");
+	}
+	*ret = c;
+	return 0;
+}
+
+void sba_cancel_free(struct sba_cancel *c)
+{
+	if (!c)
+		return;
+	close(c->fd);
+	free(c);
+}
+
+void sba_cancel_fire(struct sba_cancel *c)
+{
+	int e = errno; /* a signal handler must leave it alone */
+	uint64_t one = 1;
+	ssize_t n SBA_UNUSED = write(c->fd, &one, sizeof(one));
+	errno = e;
+}
+
+int sba_cancel_fd(const struct sba_cancel *c)
+{
+	return c ? c->fd : -1;
+}

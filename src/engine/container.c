@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Containers: create, start, inspect, list, and a removal that is final. */
+#include "engine/private.h"
+
+#include <string.h>
+
+/* "/containers/ID" and what follows; the id is escaped. */
+static void put_container(struct sba_buf *b, const char *id, const char *what)
+{
+	sba_buf_puts(b, "/containers/");
+	sba_buf_put_url(b, id);
+	sba_buf_puts(b, what);
+}
+
+static int call(struct sba_engine *e, const struct sba_buf *path, struct sba_request *r,
+		struct sba_until until, json_t **ret, struct sba_error *err)
+{
+	int rc = sba_buf_check(path, "the request's path", err);
+	if (rc < 0)
+		return rc;
+	r->path = path->data;
+	return sba_engine_call(e, r, until, ret, err);
+}
+
+/* The engine says 404 for a missing image as well as for a container or a
+ * network that the spec names. */
+static int create_failed(struct sba_error *err, int rc)
+{
+	if (rc == SBA_ENOTFOUND && strcasestr(err->text, "no such image")) {
+		err->code = SBA_EIMAGE;
+		return sba_hint(err, SBA_EIMAGE, "build or pull the image first");
+	}
+	return rc;
+}
+
+int sba_container_create(struct sba_engine *e, const char *name, const json_t *spec,
+			 struct sba_until until, char ret_id[SBA_ID_MAX], struct sba_error *err)
+{
+	SBA_JSON json_t *answer = NULL;
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	struct sba_error why;
+	char tried[160];
+	snprintf(tried, sizeof(tried), "create container '%s'", name ? name : "");
+	sba_buf_puts(&path, "/containers/create");
+	sba_query_put(&path, "name", name);
+	struct sba_request r = { .method = "POST", .json = spec, .tried = tried };
+	int rc = call(e, &path, &r, until, &answer, &why);
+	if (rc < 0) {
+		rc = create_failed(&why, rc);
+		if (err)
+			*err = why;
+		return rc;
+	}
+	const char *id = sba_json_str(answer, "Id");
+	if (!id || !*id || strlen(id) >= SBA_ID_MAX)
+		return sba_fail(err, SBA_EPROTO, "%s: no id in the engine's answer", tried);
+	snprintf(ret_id, SBA_ID_MAX, "%s", id);
+	return 0;
+}
+
+int sba_container_start(struct sba_engine *e, const char *id, struct sba_until until,
+			struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	char tried[160];
+	snprintf(tried, sizeof(tried), "start container '%s'", id);
+	put_container(&path, id, "/start");
+	struct sba_request r = { .method = "POST", .tried = tried };
+	return call(e, &path, &r, until, NULL, err);
+}
+
+int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until until,
+			  json_t **ret, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	char tried[160];
+	snprintf(tried, sizeof(tried), "inspect container '%s'", id);
+	put_container(&path, id, "/json");
+	struct sba_request r = { .method = "GET", .tried = tried };
+	return call(e, &path, &r, until, ret, err);
+}
+
+static json_t *label_filter(const char *const *labels)
+{
+	SBA_JSON json_t *list = json_array();
+	for (; labels && *labels; labels++) {
+		if (json_array_append_new(list, json_string(*labels)) < 0)
+			return NULL;
+	}
+	return json_pack("{s:O}", "label", list);
+}
+
+int sba_container_list(struct sba_engine *e, const char *const *labels, struct sba_until until,
+		       json_t **ret, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(64 * (size_t)SBA_KIB);
+	SBA_JSON json_t *filter = label_filter(labels);
+	SBA_JSON json_t *list = NULL;
+	if (!filter)
+		return sba_fail_nomem(err);
+	sba_buf_puts(&path, "/containers/json?all=1");
+	sba_query_put_json(&path, "filters", filter);
+	struct sba_request r = { .method = "GET", .tried = "list containers" };
+	int rc = call(e, &path, &r, until, &list, err);
+	if (rc < 0)
+		return rc;
+	if (!json_is_array(list))
+		return sba_fail(err, SBA_EPROTO, "list containers: not a JSON array");
+	*ret = sba_move(&list);
+	return 0;
+}
+
+/* ---- removal ---- */
+
+enum { GONE_POLL_MIN_MS = 5, GONE_POLL_MAX_MS = 200 };
+
+static int request_removal(struct sba_engine *e, const char *path, const char *tried,
+			   struct sba_until until, struct sba_error *err)
+{
+	struct sba_request r = { .method = "DELETE", .path = path, .tried = tried };
+	return sba_engine_call_until(e, &r, until, NULL, err);
+}
+
+/* Asks again and again until the engine does not know it any more: its name
+ * stays taken until then. Who else removes it makes no difference. */
+int sba_container_remove(struct sba_engine *e, const char *id, struct sba_until until,
+			 struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	struct sba_error why;
+	char tried[160];
+	snprintf(tried, sizeof(tried), "remove container '%s'", id);
+	put_container(&path, id, "?force=1&v=1");
+	int rc = sba_buf_check(&path, "the request's path", err);
+	if (rc < 0)
+		return rc;
+	for (int64_t pause = GONE_POLL_MIN_MS;; pause *= 2) {
+		rc = request_removal(e, path.data, tried, until, &why);
+		if (rc == 0 || rc == SBA_ENOTFOUND)
+			return 0;
+		if (rc != SBA_EEXIST) /* 409: removal in progress */
+			break;
+		if (pause > GONE_POLL_MAX_MS)
+			pause = GONE_POLL_MAX_MS;
+		rc = sba_until_check(until, &why);
+		if (rc == 0)
+			rc = sba_wait_fd(-1, 0, sba_until_sooner(until, pause), &why);
+		if (rc < 0 && rc != SBA_ETIMEOUT)
+			break;
+		rc = sba_until_check(until, &why);
+		if (rc < 0) {
+			sba_wrap(&why, rc, "%s", tried);
+			break;
+		}
+	}
+	if (err)
+		*err = why;
+	return rc;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* What the engine remembers: past events, and the host's address on the default bridge. */
+#include "engine/private.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <string.h>
+
+static int collect(void *user, const json_t *line, struct sba_error *err)
+{
+	json_t *list = user;
+	if (json_array_size(list) >= SBA_ENGINE_EVENTS_MAX)
+		return sba_fail(err, SBA_ELIMIT, "more than %d past events",
+				(int)SBA_ENGINE_EVENTS_MAX);
+	return json_array_append(list, (json_t *)line) < 0 ? sba_fail_nomem(err) : 0;
+}
+
+/* An `until` that has passed makes the engine answer and close at once; its
+ * fraction lets in what happened this very second. The engine remembers a
+ * few hundred events, of all containers. */
+static int events_path(struct sba_buf *b, const char *label, int64_t since, struct sba_error *err)
+{
+	SBA_JSON json_t *filter = json_pack("{s:[s],s:[s]}", "type", "container", "label", label);
+	int64_t now = sba_unix_ms();
+	if (!filter)
+		return sba_fail_nomem(err);
+	sba_buf_printf(b, "/events?since=%" PRId64 "&until=%" PRId64 ".%03d000000", since,
+		       now / 1000, (int)(now % 1000));
+	sba_query_put_json(b, "filters", filter);
+	return sba_buf_check(b, "the request's path", err);
+}
+
+int sba_engine_past_events(struct sba_engine *e, const char *label, int64_t since_unix_s,
+			   struct sba_until until, json_t **ret, struct sba_error *err)
+{
+	SBA_BODY struct sba_body *body = NULL;
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(4 * (size_t)SBA_KIB);
+	SBA_JSON json_t *list = json_array();
+	int rc = list ? events_path(&path, label, since_unix_s, err) : sba_fail_nomem(err);
+	if (rc < 0)
+		return rc;
+	struct sba_request r = { .method = "GET", .path = path.data, .tried = "past events" };
+	rc = sba_engine_stream(e, &r, NULL, NULL, NULL, until, &body, err);
+	if (rc == 0)
+		rc = sba_body_lines(body, collect, list, until, err);
+	if (rc == 0)
+		*ret = sba_move(&list);
+	return rc;
+}
+
+int sba_engine_bridge_address(struct sba_engine *e, struct sba_until until, char ret[64],
+			      struct sba_error *err)
+{
+	struct sba_request r = { .method = "GET",
+				 .path = "/networks/bridge",
+				 .tried = "the default bridge" };
+	SBA_JSON json_t *j = NULL;
+	int rc = sba_engine_call(e, &r, until, &j, err);
+	if (rc < 0 && rc != SBA_ENOTFOUND)
+		return rc;
+	const json_t *config = sba_json_get(j, "IPAM.Config");
+	size_t i;
+	json_t *c;
+	json_array_foreach(config, i, c)
+	{
+		struct in_addr v4;
+		const char *gateway = sba_json_str(c, "Gateway");
+		if (!gateway || inet_pton(AF_INET, gateway, &v4) != 1)
+			continue;
+		snprintf(ret, 64, "%s", gateway);
+		return 0;
+	}
+	return sba_fail(err, SBA_EUNSUPPORTED,
+			"the engine's default bridge has no IPv4 address of the host");
+}
