@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sandbox in full, for people and programs; and ending what runs in it.
+ */
+#include "sandbox/private.h"
+
+#include <string.h>
+
+#include "channel/protocol.h"
+
+enum { STOP_MS = 30 * 1000, STOP_NOTHING = 3 };
+
+/* Environment values may be secrets of the user's: names only. */
+static void hide_values(json_t *inspect)
+{
+	size_t i;
+	json_t *pair, *env = sba_json_get(inspect, "Config.Env");
+	json_array_foreach(env, i, pair)
+	{
+		const char *text = json_string_value(pair);
+		if (text)
+			json_array_set_new(env, i,
+					   json_sprintf("%.*s", (int)strcspn(text, "="), text));
+	}
+}
+
+static json_t *inspect_one(struct sba_sandbox *s, const char *id)
+{
+	json_t *j = NULL;
+	if (!*id ||
+	    sba_container_inspect(s->engine, id, sba_engine_until(s->engine, SBA_ENGINE_STEP_MS),
+				  &j, NULL) < 0)
+		return json_null();
+	hide_values(j);
+	return j;
+}
+
+int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err)
+{
+	const struct sba_sandbox_info *i = &s->info;
+	json_t *container = inspect_one(s, s->container);
+	s->info.commands = (int)json_array_size(json_object_get(container, "ExecIDs"));
+	SBA_JSON json_t *j = json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:o, s:o}",
+		"name", i->name, "id", i->id, "prefix", i->prefix, "tag", i->tag, "agent", i->agent,
+		"provider", i->provider, "image", i->image, "user", i->user, "version", i->version,
+		"state", i->commands > 0 && strcmp(i->state, "idle") == 0 ? "working" : i->state,
+		"created", (json_int_t)i->created, "keepalive_ms", (json_int_t)i->keepalive_ms,
+		"max_lifetime_ms", (json_int_t)i->max_lifetime_ms, "commands", i->commands,
+		"container", container, "sidecar", inspect_one(s, s->sidecar));
+	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+	if (!text)
+		return sba_fail_nomem(err);
+	*ret_json = text;
+	return 0;
+}
+
+/* The guest's own `kill` inside, as the sandbox's user: it tells supervisors to
+ * end their trees and waits until they have. */
+int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *err)
+{
+	static const char *const argv[] = { SBA_GUEST_PATH, "kill", "--all", NULL };
+	const struct sba_exec_spec spec = { .container = s->container,
+					    .argv = argv,
+					    .no_stdin = true };
+	struct sba_until until = sba_engine_until(s->engine, STOP_MS);
+	struct sba_exec *x = NULL;
+	int code = 0;
+	int rc = sba_exec_open(s->engine, &spec, until, &x, err);
+	while (rc == 0) {
+		enum sba_exec_stream stream;
+		const char *data;
+		ssize_t n = sba_exec_read(x, &stream, &data, until, err);
+		if (n == 0)
+			break;
+		rc = n < 0 ? (int)n : 0;
+	}
+	if (rc == 0)
+		rc = sba_exec_exit_code(x, until, &code, err);
+	if (x)
+		sba_exec_close(x);
+	if (rc == 0 && code != 0 && code != STOP_NOTHING)
+		rc = sba_fail(err, SBA_EBROKEN, "the guest ended with %d", code);
+	if (rc < 0)
+		return sba_wrap(err, rc, "stop sandbox '%s'", s->info.name);
+	if (ret_ended)
+		*ret_ended = code == 0;
+	return 0;
+}
