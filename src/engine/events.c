@@ -48,6 +48,25 @@ int sba_engine_past_events(struct sba_engine *e, const char *label, int64_t sinc
 	return rc;
 }
 
+/* The gateway; where the engine does not name it (moby issue 26799: until its
+ * first restart) the first address of the subnet, which it takes by default. */
+static bool host_address(const json_t *config, char ret[64])
+{
+	struct in_addr a;
+	const char *gateway = sba_json_str(config, "Gateway");
+	const char *subnet = sba_json_str(config, "Subnet");
+	char base[64];
+	if (gateway && inet_pton(AF_INET, gateway, &a) == 1)
+		return inet_ntop(AF_INET, &a, ret, 64) != NULL;
+	if (gateway || !subnet)
+		return false;
+	snprintf(base, sizeof(base), "%.*s", (int)strcspn(subnet, "/"), subnet);
+	if (inet_pton(AF_INET, base, &a) != 1)
+		return false;
+	a.s_addr = htonl(ntohl(a.s_addr) + 1);
+	return inet_ntop(AF_INET, &a, ret, 64) != NULL;
+}
+
 int sba_engine_bridge_address(struct sba_engine *e, struct sba_until until, char ret[64],
 			      struct sba_error *err)
 {
@@ -55,19 +74,18 @@ int sba_engine_bridge_address(struct sba_engine *e, struct sba_until until, char
 				 .path = "/networks/bridge",
 				 .tried = "the default bridge" };
 	SBA_JSON json_t *j = NULL;
+	char address[64];
 	int rc = sba_engine_call(e, &r, until, &j, err);
 	if (rc < 0 && rc != SBA_ENOTFOUND)
 		return rc;
-	const json_t *config = sba_json_get(j, "IPAM.Config");
+	const json_t *list = sba_json_get(j, "IPAM.Config");
 	size_t i;
-	json_t *c;
-	json_array_foreach(config, i, c)
+	json_t *config;
+	json_array_foreach(list, i, config)
 	{
-		struct in_addr v4;
-		const char *gateway = sba_json_str(c, "Gateway");
-		if (!gateway || inet_pton(AF_INET, gateway, &v4) != 1)
+		if (!host_address(config, address))
 			continue;
-		snprintf(ret, 64, "%s", gateway);
+		snprintf(ret, 64, "%s", address);
 		return 0;
 	}
 	return sba_fail(err, SBA_EUNSUPPORTED,
