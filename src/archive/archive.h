@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tar in both ways, in a stream and in constant memory, and the one judge of
- * what may land on the host's disk. libarchive parses; packing is our own, because
- * its writer changes names by the locale, and so is landing, by file descriptor beneath a directory that is already open,
- * because its extraction flags leave devices, planted links, sizes, modes and
- * races to the archive. It knows nothing of engines: bytes come and go
- * through functions.
+ * what may land on the host's disk. libarchive parses. Packing is our own,
+ * because its writer changes names by the locale; so is landing, by file
+ * descriptor beneath a directory that is already open, because its extraction
+ * flags leave devices, planted links, sizes, modes and races to the archive.
+ * It knows nothing of engines: bytes come and go through functions.
  */
 #ifndef SBA_ARCHIVE_H
 #define SBA_ARCHIVE_H

@@ -9,6 +9,10 @@
 #include "archive/archive.h"
 #include "base/limits.h"
 
+#include <sys/stat.h>
+
+struct archive_entry;
+
 /* ---- opening beneath a directory (beneath.c) ---- */
 
 /* A held directory; nothing that is opened through it can lie outside, even
@@ -34,6 +38,10 @@ int sba_beneath_parent(struct sba_beneath *b, const char *rel, const char **leaf
  * nor ".."; fewer than SBA_LAND_PATH_MAX bytes; no leading or trailing '/'.
  * Returns the number of components, 0 if any of this fails. */
 int sba_path_components(const char *rel);
+
+/* Removes what `name` in dir_fd is, a whole tree too, following no link. What
+ * cannot be removed stays. */
+void sba_remove_tree(int dir_fd, const char *name);
 
 /* ---- walking a tree of this host (walk.c) ---- */
 
@@ -77,5 +85,74 @@ struct sba_tar_entry {
 void sba_tar_put_header(struct sba_buf *out, const struct sba_tar_entry *e);
 /* How many bytes fill up the last block of a content of `size` bytes. */
 size_t sba_tar_padding(uint64_t size);
+
+/* ---- libarchive as a parser (input.c) ---- */
+
+struct sba_tar_in;
+
+/* Everything between _new and _free runs with the calling thread's LC_CTYPE
+ * set to "C", which makes names bytes. */
+int sba_tar_in_new(sba_tar_read_fn *read, void *user, struct sba_tar_in **ret,
+		   struct sba_error *err) SBA_MUST_CHECK;
+void sba_tar_in_free(struct sba_tar_in *in);
+/* 1 with the next entry (lent until the next call), or 0 at the end: the
+ * trailer has been seen and the transport has ended. */
+int sba_tar_in_next(struct sba_tar_in *in, struct archive_entry **ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+/* 1 with the next piece of the entry's content (lent), or 0 at its end. Pieces
+ * ascend, holes lie between them, and none reaches beyond `size`. */
+struct sba_tar_piece {
+	const void *data;
+	size_t len;
+	uint64_t offset;
+};
+int sba_tar_in_data(struct sba_tar_in *in, uint64_t size, struct sba_tar_piece *ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- content of landed files (content.c) ---- */
+
+/* Writes at an offset of a new file; blocks of zeros become holes. */
+int sba_content_write(int fd, const struct sba_tar_piece *piece,
+		      struct sba_error *err) SBA_MUST_CHECK;
+/* Copies `size` bytes into a new file: shared extents where the file system
+ * can, holes stay holes. */
+int sba_content_copy(int from, int to, uint64_t size, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- where a landing takes place (place.c) ---- */
+
+/* The final name, the temporary one beside it, and what lies beneath. Paths
+ * are relative to the top ("": the top itself), checked by the caller. */
+struct sba_place {
+	int dir_fd; /* of the directory that holds both names */
+	char name[SBA_LAND_NAME_MAX + 1];
+	char tmp[SBA_LAND_NAME_MAX + 1];
+	enum { SBA_TOP_NONE, SBA_TOP_FILE, SBA_TOP_TREE } top;
+	bool top_implied; /* the tree's top has not been named yet */
+	bool no_openat2, no_renameat2;
+	int root_fd; /* of the tree */
+	struct sba_beneath beneath;
+	struct sba_later *later; /* modes and times that have to wait */
+	size_t later_n, later_cap, later_bytes;
+};
+
+struct sba_attributes {
+	mode_t mode;
+	struct timespec mtime;
+};
+
+int sba_place_open(struct sba_place *p, const char *dest, struct sba_error *err) SBA_MUST_CHECK;
+/* Removes everything that has not been published. */
+void sba_place_close(struct sba_place *p);
+/* Creates a file, and its parents if need be. A descriptor or -errno. */
+int sba_place_file(struct sba_place *p, const char *rel) SBA_MUST_CHECK;
+int sba_place_file_done(struct sba_place *p, const char *rel, int fd,
+			const struct sba_attributes *a, struct sba_error *err) SBA_MUST_CHECK;
+/* Creates a directory: 0, or -errno; -EEXIST if an entry has made it before. */
+int sba_place_directory(struct sba_place *p, const char *rel,
+			const struct sba_attributes *a) SBA_MUST_CHECK;
+/* Opens a file that has landed, for reading. A descriptor or -errno. */
+int sba_place_reopen(struct sba_place *p, const char *rel, struct stat *ret_st) SBA_MUST_CHECK;
+/* Gives everything its mode and time and the top its final name. */
+int sba_place_publish(struct sba_place *p, bool replace, struct sba_error *err) SBA_MUST_CHECK;
 
 #endif
