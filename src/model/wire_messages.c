@@ -82,19 +82,20 @@ static const char *stop_reason(const struct sba_model_answer *a)
 	return sba_model_answer_has_tools(a) ? "tool_use" : "end_turn";
 }
 
-static json_t *usage(const struct sba_model_answer *a, int64_t output)
+static json_t *usage(const struct sba_model_answer *a, json_int_t output, json_int_t thinking)
 {
-	return json_pack("{s:I, s:I, s:I, s:I}", "input_tokens", a->input_tokens,
+	return json_pack("{s:I, s:I, s:I, s:I, s:{s:I}}", "input_tokens", a->input_tokens,
 			 "cache_creation_input_tokens", (json_int_t)0, "cache_read_input_tokens",
-			 a->cached_tokens, "output_tokens", (json_int_t)output);
+			 a->cached_tokens, "output_tokens", output, "output_tokens_details",
+			 "thinking_tokens", thinking);
 }
 
 static json_t *message(const struct sba_model_answer *a, json_t *take_content, const char *stop,
-		       int64_t output)
+		       json_t *take_usage)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:n, s:o}", "id", a->id, "type",
 			 "message", "role", "assistant", "model", a->model, "content", take_content,
-			 "stop_reason", stop, "stop_sequence", "usage", usage(a, output));
+			 "stop_reason", stop, "stop_sequence", "usage", take_usage);
 }
 
 static json_t *block(const struct sba_model_part *p, const char *text, size_t len,
@@ -123,14 +124,15 @@ static json_t *messages_whole(const struct sba_model_answer *a)
 			input = json_loadb(p->text, p->len, JSON_ALLOW_NUL, NULL);
 		json_array_append_new(content, block(p, p->text, p->len, input));
 	}
-	return message(a, content, stop_reason(a), a->output_tokens);
+	return message(a, content, stop_reason(a), usage(a, a->output_tokens, a->thinking_tokens));
 }
 
 static void messages_begin(struct sba_model_stream *s)
 {
-	sba_model_stream_emit(s, "message_start",
-			      json_pack("{s:s, s:o}", "type", "message_start", "message",
-					message(&s->answer, json_array(), NULL, 1)));
+	sba_model_stream_emit(
+		s, "message_start",
+		json_pack("{s:s, s:o}", "type", "message_start", "message",
+			  message(&s->answer, json_array(), NULL, usage(&s->answer, 1, 0))));
 }
 
 static void messages_part_begin(struct sba_model_stream *s, const struct sba_model_part *p)
@@ -177,7 +179,7 @@ static void messages_end(struct sba_model_stream *s)
 	sba_model_stream_emit(s, "message_delta",
 			      json_pack("{s:s, s:{s:s, s:n}, s:o}", "type", "message_delta",
 					"delta", "stop_reason", stop_reason(a), "stop_sequence",
-					"usage", usage(a, a->output_tokens)));
+					"usage", usage(a, a->output_tokens, a->thinking_tokens)));
 	sba_model_stream_emit(s, "message_stop", json_pack("{s:s}", "type", "message_stop"));
 }
 
