@@ -24,6 +24,7 @@ struct sba_agent_options {
 	bool offline;       /* the scripted model, started with the agent's handle */
 	const char *script; /* its script (JSON text); NULL: the built-in one */
 	const char *model;  /* NULL: the driver's default */
+	bool one_turn;      /* the sandbox ends with the turn: no state is kept for later */
 };
 
 /* The agent that lives in `s`, which is lent and must outlive the handle.

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Putting driver, sandbox and model together. */
+#include "agent/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+enum { BRIDGE_LOOK_MS = 30 * 1000 };
+
+/* What the sidecar's hosts file calls the engine's machine. */
+#define HOST_NAME "host.docker.internal"
+
+const char *const *sba_agent_names(void)
+{
+	static const char *names[16];
+	const struct sba_driver *const *all = sba_driver_all();
+	/* Every thread writes the same pointers. */
+	for (size_t i = 0; all[i] && i + 1 < SBA_ARRAY_LEN(names); i++)
+		names[i] = all[i]->name;
+	return names;
+}
+
+static int unknown_agent(const char *name, struct sba_error *err)
+{
+	const char *const *names = sba_agent_names();
+	size_t n = 0;
+	while (names[n])
+		n++;
+	int near = sba_nearest(name, names, n);
+	int rc = sba_fail(err, SBA_EINVAL, "there is no agent '%s'", name);
+	if (near >= 0)
+		return sba_hint(err, rc, "did you mean '%s'?", names[near]);
+	return sba_hint(err, rc, "what there is:  sandbox-agent driver ls");
+}
+
+/* The scripted model, listening where the engine's bridge reaches this host. */
+static int start_model(struct sba_agent *a, const char *script, struct sba_error *err)
+{
+	struct sba_engine *e = sba_sandbox_engine(a->sandbox);
+	const struct sba_engine_info *info;
+	char address[64];
+	int rc = sba_engine_info(e, &info, err);
+	if (rc == 0 && !sba_starts_with(info->host, "unix:"))
+		rc = sba_fail(
+			err, SBA_EUNSUPPORTED,
+			"the scripted model runs here, and sandboxes of the engine at %s cannot "
+			"reach it yet",
+			info->host);
+	if (rc == 0)
+		rc = sba_engine_bridge_address(e, sba_engine_until(e, BRIDGE_LOOK_MS), address,
+					       err);
+	if (rc == 0)
+		rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);
+	if (rc < 0)
+		return rc;
+	const struct sba_model_options options = {
+		.address = address,
+		.script = script,
+		.token = a->token,
+	};
+	rc = sba_model_open(&options, &a->model, err);
+	if (rc == 0)
+		snprintf(a->base_url, sizeof(a->base_url), "http://" HOST_NAME ":%u",
+			 (unsigned)sba_model_port(a->model));
+	return rc;
+}
+
+static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
+{
+	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
+	const char *name = o->agent ? o->agent : info->agent;
+	if (!*name)
+		return sba_hint(err,
+				sba_fail(err, SBA_EINVAL, "sandbox '%s' has no agent", info->name),
+				"make one that has:  sandbox-agent up claude");
+	a->driver = sba_driver_find(name);
+	if (!a->driver)
+		return unknown_agent(name, err);
+	if (o->model && !(a->model_name = strdup(o->model)))
+		return sba_fail_nomem(err);
+	if (!o->offline)
+		return sba_hint(
+			err,
+			sba_fail(err, SBA_EUNSUPPORTED,
+				 "this version has no way to a real model yet: the key must "
+				 "never enter the sandbox"),
+			"the scripted model needs no key:  --offline");
+	return start_model(a, o->script, err);
+}
+
+int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *options,
+		   struct sba_agent **ret, struct sba_error *err)
+{
+	static const struct sba_agent_options defaults = { 0 };
+	const struct sba_agent_options *o = options ? options : &defaults;
+	struct sba_agent *a = calloc(1, sizeof(*a));
+	if (!a)
+		return sba_fail_nomem(err);
+	a->sandbox = s;
+	a->one_turn = o->one_turn;
+	a->state_known = o->one_turn;
+	int rc = open_agent(a, o, err);
+	if (rc < 0) {
+		sba_agent_close(a);
+		return rc;
+	}
+	*ret = a;
+	return 0;
+}
+
+void sba_agent_close(struct sba_agent *a)
+{
+	if (!a)
+		return;
+	sba_model_close(a->model);
+	free(a->model_name);
+	free(a);
+}
+
+const char *sba_agent_name(const struct sba_agent *a)
+{
+	return a->driver->name;
+}

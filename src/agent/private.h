@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef SBA_AGENT_PRIVATE_H
+#define SBA_AGENT_PRIVATE_H
+
+#include <sandbox-agent/model.h>
+
+#include "agent/agent.h"
+#include "drivers/drivers.h"
+#include "sandbox/sandbox.h"
+
+enum { SBA_SESSION_ID_MAX = 129, SBA_TOKEN_BYTES = 16 };
+
+struct sba_agent {
+	struct sba_sandbox *sandbox;
+	const struct sba_driver *driver;
+	struct sba_model *model; /* the scripted one, while offline */
+	char base_url[128];      /* as the sandbox reaches it */
+	char token[2 * SBA_TOKEN_BYTES + 1];
+	char *model_name; /* NULL: the driver's default */
+	bool one_turn;
+	bool state_known;                 /* the fields below were read or set */
+	char session[SBA_SESSION_ID_MAX]; /* the main line; "" before the first turn */
+	int64_t turns;
+};
+
+/* ---- state.c: what changes about an agent, kept inside its sandbox ---- */
+
+/* Ids end up on a command line: letters, digits, '.', '_', '-', a letter or digit first. */
+bool sba_session_id_valid(const char *id);
+int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
+int sba_agent_save_state(struct sba_agent *a, const char *session,
+			 struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- queue.c: events that a line gave, until the caller has taken them ---- */
+
+struct sba_event_queue {
+	struct sba_queued *first, *last;
+	struct sba_queued *lent; /* what the caller looks at */
+};
+/* An sba_event_fn; user is the queue. Copies all but raw. */
+int sba_event_queue_put(void *user, const struct sba_event *event);
+/* The next one, lent until the following call; NULL if there is none. */
+const struct sba_event *sba_event_queue_take(struct sba_event_queue *q);
+bool sba_event_queue_empty(const struct sba_event_queue *q);
+void sba_event_queue_fini(struct sba_event_queue *q);
+
+/* ---- lines.c: a byte stream cut anywhere, into lines ---- */
+
+struct sba_lines {
+	struct sba_buf partial;
+	bool too_long; /* the line under way is dropped */
+	uint64_t dropped;
+};
+void sba_lines_init(struct sba_lines *l, size_t max);
+void sba_lines_fini(struct sba_lines *l);
+/* Consumes up to the first newline of data: returns how much. A whole line, if
+ * one is there, is in *line (without newline), lent until the next call. */
+size_t sba_lines_feed(struct sba_lines *l, const char *data, size_t len, const char **line,
+		      size_t *line_len);
+/* At the end of the stream: the last line, if it had no newline. */
+bool sba_lines_rest(struct sba_lines *l, const char **line, size_t *line_len);
+
+#endif

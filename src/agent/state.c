@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The little that changes about an agent: its main session and the number of
+ * turns, in a root-owned file inside, so that any later process finds it. What
+ * is read back is hostile input all the same.
+ */
+#include "agent/private.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "channel/protocol.h"
+
+#define STATE_PATH SBA_STATE_DIR "/" SBA_STATE_NAME
+
+bool sba_session_id_valid(const char *id)
+{
+	size_t len = strlen(id);
+	if (len == 0 || len >= SBA_SESSION_ID_MAX || !isalnum((unsigned char)id[0]))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (!isalnum((unsigned char)id[i]) && !strchr("._-", id[i]))
+			return false;
+	}
+	return true;
+}
+
+static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_error *err)
+{
+	SBA_JSON json_t *j = NULL;
+	int rc = sba_json_parse(text->data ? text->data : "", text->len, STATE_PATH, &j, err);
+	if (rc < 0)
+		return rc;
+	const char *session = sba_json_str(j, "session");
+	const char *agent = sba_json_str(j, "agent");
+	if (sba_json_int(j, "v", 0) != 1 || !session || !agent)
+		return sba_fail(err, SBA_EPROTO, "%s: not what this version writes", STATE_PATH);
+	if (strcmp(agent, a->driver->name) != 0)
+		return sba_fail(err, SBA_EINVAL, "the sandbox's conversation is %s's, not %s's",
+				agent, a->driver->name);
+	if (*session && !sba_session_id_valid(session))
+		return sba_fail(err, SBA_EPROTO, "%s: impossible session id", STATE_PATH);
+	snprintf(a->session, sizeof(a->session), "%s", session);
+	a->turns = sba_json_int(j, "turns", 0);
+	return 0;
+}
+
+int sba_agent_load_state(struct sba_agent *a, struct sba_error *err)
+{
+	if (a->state_known)
+		return 0;
+	SBA_BUF struct sba_buf text = SBA_BUF_INIT(SBA_STATE_MAX);
+	struct sba_error why = { 0 };
+	int rc = sba_sandbox_read_small(a->sandbox, STATE_PATH, SBA_STATE_MAX, &text, &why);
+	if (rc == 0)
+		rc = parse(a, &text, &why);
+	if (rc < 0 && rc != SBA_ENOTFOUND) {
+		if (err)
+			*err = why;
+		return rc;
+	}
+	a->state_known = true;
+	return 0;
+}
+
+int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_error *err)
+{
+	if (!sba_session_id_valid(session))
+		return sba_fail(err, SBA_EPROTO, "the CLI gave an impossible session id");
+	snprintf(a->session, sizeof(a->session), "%s", session);
+	a->turns++;
+	a->state_known = true;
+	if (a->one_turn)
+		return 0;
+	SBA_JSON json_t *j = json_pack("{s:i, s:s, s:s, s:I}", "v", 1, "agent", a->driver->name,
+				       "session", session, "turns", (json_int_t)a->turns);
+	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
+	if (!text)
+		return sba_fail_nomem(err);
+	return sba_sandbox_write_small(a->sandbox, STATE_PATH, text, strlen(text), 0644, err);
+}

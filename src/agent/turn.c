@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A turn: the CLI's process, its lines through the driver, events to the
+ * caller, one verdict at the end. Nothing that the CLI prints can fail it;
+ * how the process ended and what was said decide together.
+ */
+#include "agent/private.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+
+enum {
+	TURN_MS = 30 * 60 * 1000,
+	IDLE_MS = 10 * 60 * 1000,
+	/* Some CLIs do not exit after their last word. */
+	DONE_GRACE_MS = 10 * 1000,
+};
+
+/* Why we ended the CLI ourselves; none if it ended by itself. */
+enum ended_by { BY_ITSELF, BY_CALLER, BY_IDLENESS, BY_GRACE, BY_LOOP };
+
+struct sba_turn {
+	struct sba_agent *agent;
+	struct sba_process *process;
+	struct sba_stream *stream;
+	struct sba_event_queue events;
+	struct sba_lines lines;
+	struct sba_buf stderr_tail;
+	const char *piece; /* of stdout, not yet cut into lines; the process lends it */
+	size_t piece_len;
+	char *prompt;
+	size_t prompt_len, prompt_sent;
+	bool stdin_closed;
+	atomic_bool canceled;
+	enum ended_by ended_by;
+	int64_t began_ms, last_byte_ms, done_ms;
+	int64_t idle_ms; /* SBA_NEVER: no limit */
+	bool over;
+	struct sba_turn_result result;
+};
+
+/* ---- beginning ---- */
+
+static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
+			 struct sba_error *err)
+{
+	struct sba_agent *a = t->agent;
+	char uuid[37];
+	int rc = sba_random_uuid(uuid, err);
+	if (rc < 0)
+		return rc;
+	const struct sba_turn_spec spec = {
+		.base_url = a->base_url,
+		.token = a->token,
+		.model = a->model_name,
+		.session = *a->session ? a->session : NULL,
+		.new_session = uuid,
+	};
+	struct sba_command command = { 0 };
+	rc = a->driver->command(&spec, &command, err);
+	if (rc == 0) {
+		const struct sba_exec_options exec = {
+			.argv = (const char *const *)command.argv.v,
+			.env = (const char *const *)command.env.v,
+			.workdir = o->workdir ? o->workdir : "/workspace",
+			.timeout_ms = o->timeout_ms < 0 ? 0
+				      : o->timeout_ms   ? o->timeout_ms
+							: TURN_MS,
+			.has_stdin = true,
+		};
+		rc = sba_sandbox_exec(a->sandbox, &exec, &t->process, err);
+	}
+	sba_command_fini(&command);
+	return rc;
+}
+
+static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sba_error *err)
+{
+	t->prompt_len = o->prompt_len ? o->prompt_len : strlen(o->prompt);
+	t->prompt = malloc(t->prompt_len);
+	if (!t->prompt)
+		return sba_fail_nomem(err);
+	memcpy(t->prompt, o->prompt, t->prompt_len);
+	t->idle_ms = o->idle_timeout_ms < 0 ? SBA_NEVER
+		     : o->idle_timeout_ms   ? o->idle_timeout_ms
+					    : IDLE_MS;
+	int rc = sba_agent_load_state(t->agent, err);
+	if (rc == 0)
+		rc = sba_stream_new(t->agent->driver, sba_event_queue_put, &t->events, &t->stream,
+				    err);
+	if (rc == 0)
+		rc = start_process(t, o, err);
+	t->began_ms = t->last_byte_ms = sba_now_ms();
+	return rc;
+}
+
+int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *o, struct sba_turn **ret,
+		   struct sba_error *err)
+{
+	if (!o || !o->prompt || (!o->prompt_len && !*o->prompt))
+		return sba_fail(err, SBA_EINVAL, "the prompt is empty");
+	struct sba_turn *t = calloc(1, sizeof(*t));
+	if (!t)
+		return sba_fail_nomem(err);
+	t->agent = a;
+	sba_lines_init(&t->lines, SBA_LINE_MAX);
+	sba_buf_init(&t->stderr_tail, 2 * SBA_STDERR_KEEP);
+	int rc = begin(t, o, err);
+	if (rc < 0) {
+		sba_turn_free(t);
+		return sba_wrap(err, rc, "%s: begin a turn", a->driver->name);
+	}
+	*ret = t;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static void set_error(struct sba_turn *t, enum sba_verdict verdict, int code, const char *text)
+{
+	t->result.verdict = verdict;
+	sba_fail(&t->result.error, code, "%s: %s", t->agent->driver->name, text);
+}
+
+static void lost(struct sba_turn *t, const struct sba_error *why)
+{
+	t->result.verdict = why->code == SBA_EBROKEN     ? SBA_VERDICT_SANDBOX_BROKEN
+			    : why->code == SBA_ENOTFOUND ? SBA_VERDICT_SANDBOX_BROKEN
+							 : SBA_VERDICT_ENGINE_LOST;
+	t->result.error = *why;
+}
+
+static void missing_cli(struct sba_turn *t)
+{
+	const struct sba_driver *d = t->agent->driver;
+	const char *image = sba_sandbox_info(t->agent->sandbox)->image;
+	t->result.verdict = SBA_VERDICT_AGENT_FAILED;
+	sba_fail(&t->result.error, SBA_ENOCLI, "%s: there is no '%s' in image '%s'", d->name,
+		 d->binary, image);
+	sba_hint(&t->result.error, 0, "%s", d->install);
+}
+
+/* What the stream and the exit status say together. */
+static void take_outcome(struct sba_turn *t, int status)
+{
+	struct sba_outcome o = { 0 };
+	const char *tail = t->stderr_tail.data ? t->stderr_tail.data : "";
+	sba_stream_finish(t->stream, status, tail, &o);
+	t->result.verdict = o.verdict;
+	t->result.session = o.session ? o.session : "";
+	t->result.text = o.text ? o.text : "";
+	t->result.http_status = o.http_status;
+	t->result.retryable = o.retryable;
+	t->result.usage = o.usage;
+	t->result.tools = o.tools;
+	t->result.unknown_lines = o.unknown_lines + t->lines.dropped;
+	t->result.exit_status = status;
+	if (o.verdict == SBA_VERDICT_OK)
+		return;
+	set_error(t, o.verdict, sba_verdict_code(o.verdict), o.error ? o.error : "it failed");
+	t->result.error.http_status = o.http_status;
+}
+
+static void judge_ours(struct sba_turn *t)
+{
+	char span[32];
+	switch (t->ended_by) {
+	case BY_CALLER:
+		set_error(t, SBA_VERDICT_CANCELED, SBA_ECANCELED, "interrupted");
+		break;
+	case BY_IDLENESS:
+		sba_format_duration(t->idle_ms, span, sizeof(span));
+		t->result.verdict = SBA_VERDICT_IDLE_TIMEOUT;
+		sba_fail(&t->result.error, SBA_ETIMEOUT, "%s: nothing came from it for %s",
+			 t->agent->driver->name, span);
+		break;
+	case BY_LOOP:
+		set_error(t, SBA_VERDICT_MODEL_ERROR, SBA_EMODEL,
+			  "it asked the model again and again; every answer broke off");
+		break;
+	case BY_GRACE:
+	case BY_ITSELF:
+		break;
+	}
+}
+
+static void judge_exit(struct sba_turn *t, const struct sba_exit *e)
+{
+	/* A CLI that we ended after its last word has done its work. */
+	bool by_grace = t->ended_by == BY_GRACE && e->kind == SBA_WAS_CANCELED;
+	take_outcome(t, by_grace ? 0 : sba_exit_status(e));
+	switch (e->kind) {
+	case SBA_NOT_FOUND:
+		missing_cli(t);
+		break;
+	case SBA_TIMED_OUT:
+		set_error(t, SBA_VERDICT_TIMEOUT, SBA_ETIMEOUT, "its time was over");
+		break;
+	case SBA_OUT_OF_MEMORY:
+		set_error(t, SBA_VERDICT_SANDBOX_BROKEN, SBA_EBROKEN,
+			  "the sandbox ran out of memory");
+		break;
+	case SBA_NO_PROCESS:
+		set_error(t, SBA_VERDICT_SANDBOX_BROKEN, SBA_EBROKEN,
+			  "the sandbox's process limit is full");
+		break;
+	case SBA_NO_WORKDIR:
+		set_error(t, SBA_VERDICT_AGENT_FAILED, SBA_ENOTFOUND,
+			  "its working directory is not there");
+		break;
+	case SBA_WAS_CANCELED:
+		if (t->ended_by == BY_ITSELF)
+			set_error(t, SBA_VERDICT_CANCELED, SBA_ECANCELED, "ended from outside");
+		break;
+	case SBA_EXITED:
+	case SBA_SIGNALED:
+	case SBA_CANNOT_RUN:
+	case SBA_DETACHED:
+		break;
+	}
+	judge_ours(t);
+}
+
+static void finish(struct sba_turn *t)
+{
+	struct sba_exit end;
+	struct sba_error why = { 0 };
+	int rc = sba_process_wait(t->process, -1, &end, &why);
+	t->over = true;
+	if (rc == 0) {
+		judge_exit(t, &end);
+	} else {
+		take_outcome(t, -1);
+		lost(t, &why);
+		judge_ours(t);
+	}
+	t->result.duration_ms = sba_now_ms() - t->began_ms;
+	const char *session = sba_stream_session(t->stream);
+	if (session && rc == 0 && sba_agent_save_state(t->agent, session, &why) < 0 &&
+	    t->result.verdict == SBA_VERDICT_OK) {
+		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;
+		t->result.error = why;
+	}
+}
+
+/* ---- the middle ---- */
+
+static void feed_line(struct sba_turn *t, const char *line, size_t len)
+{
+	/* The queue's only failure is memory, which the next event meets again. */
+	if (sba_stream_line(t->stream, line, len) != 0)
+		sba_log("agent", "an event was lost: out of memory");
+	if (sba_stream_done(t->stream) && !t->done_ms)
+		t->done_ms = sba_now_ms();
+}
+
+/* Cuts the piece under way into lines until one gives events. */
+static bool next_from_piece(struct sba_turn *t)
+{
+	while (t->piece_len > 0 && sba_event_queue_empty(&t->events)) {
+		const char *line;
+		size_t line_len;
+		size_t n = sba_lines_feed(&t->lines, t->piece, t->piece_len, &line, &line_len);
+		t->piece += n;
+		t->piece_len -= n;
+		if (line)
+			feed_line(t, line, line_len);
+	}
+	return !sba_event_queue_empty(&t->events);
+}
+
+static int send_prompt(struct sba_turn *t, struct sba_error *err)
+{
+	while (t->prompt_sent < t->prompt_len) {
+		ssize_t n = sba_process_write(t->process, t->prompt + t->prompt_sent,
+					      t->prompt_len - t->prompt_sent, err);
+		if (n <= 0)
+			return (int)n;
+		t->prompt_sent += (size_t)n;
+	}
+	if (t->stdin_closed)
+		return 0;
+	t->stdin_closed = true;
+	return sba_process_close_stdin(t->process, err);
+}
+
+static void end_process(struct sba_turn *t, enum ended_by why)
+{
+	if (t->ended_by != BY_ITSELF)
+		return;
+	t->ended_by = why;
+	sba_process_cancel(t->process);
+}
+
+/* Ends what must be ended; returns how long the next wait may be. */
+static int64_t watch(struct sba_turn *t)
+{
+	int64_t now = sba_now_ms(), next = SBA_NEVER;
+	if (atomic_load(&t->canceled))
+		end_process(t, BY_CALLER);
+	if (sba_stream_stuck(t->stream))
+		end_process(t, BY_LOOP);
+	if (t->done_ms) {
+		next = t->done_ms + DONE_GRACE_MS;
+		if (now >= next)
+			end_process(t, BY_GRACE);
+	} else if (t->idle_ms != SBA_NEVER) {
+		next = t->last_byte_ms + t->idle_ms;
+		if (now >= next)
+			end_process(t, BY_IDLENESS);
+	}
+	if (t->ended_by != BY_ITSELF || next == SBA_NEVER)
+		return -1;
+	return next > now ? next - now : 0;
+}
+
+static void keep_stderr(struct sba_turn *t, const char *data, size_t len)
+{
+	if (len > SBA_STDERR_KEEP) {
+		data += len - SBA_STDERR_KEEP;
+		len = SBA_STDERR_KEEP;
+	}
+	if (t->stderr_tail.len + len > SBA_STDERR_KEEP)
+		sba_buf_drop(&t->stderr_tail, t->stderr_tail.len + len - SBA_STDERR_KEEP);
+	sba_buf_put(&t->stderr_tail, data, len);
+}
+
+enum { WAIT_AGAIN = 1, WAIT_OVER = 0 };
+
+/* Waits for bytes: WAIT_AGAIN, WAIT_OVER at the end of the process's output,
+ * SBA_ETIMEOUT when the caller's time is over. */
+static int wait_bytes(struct sba_turn *t, int64_t deadline_ms, struct sba_error *err)
+{
+	struct sba_error why = { 0 };
+	if (send_prompt(t, &why) < 0)
+		sba_log("agent", "prompt: %s", why.text);
+	int64_t limit = watch(t);
+	int64_t left = deadline_ms == SBA_NEVER ? -1 : deadline_ms - sba_now_ms();
+	if (deadline_ms != SBA_NEVER && left < 0)
+		left = 0;
+	bool callers = left >= 0 && (limit < 0 || left < limit);
+	enum sba_output which;
+	const char *data;
+	/* A prompt that is still on its way is pushed on every 50 ms at the latest. */
+	int64_t wait_ms = callers ? left : limit;
+	bool pushing = !t->stdin_closed && (wait_ms < 0 || wait_ms > 50);
+	ssize_t n = sba_process_read(t->process, pushing ? 50 : wait_ms, &which, &data, &why);
+	if (n == SBA_ETIMEOUT && callers && !pushing)
+		return sba_fail(err, SBA_ETIMEOUT, "no event in time");
+	if (n == SBA_ETIMEOUT)
+		return WAIT_AGAIN;
+	if (n <= 0)
+		return WAIT_OVER;
+	t->last_byte_ms = sba_now_ms();
+	if (which == SBA_STDERR) {
+		keep_stderr(t, data, (size_t)n);
+	} else {
+		t->piece = data;
+		t->piece_len = (size_t)n;
+	}
+	return WAIT_AGAIN;
+}
+
+static void on_over(struct sba_turn *t)
+{
+	const char *line;
+	size_t len;
+	if (sba_lines_rest(&t->lines, &line, &len))
+		feed_line(t, line, len);
+	finish(t);
+}
+
+int sba_turn_next(struct sba_turn *t, int64_t wait_ms, const struct sba_event **ret,
+		  struct sba_error *err)
+{
+	int64_t deadline = wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
+	for (;;) {
+		const struct sba_event *event = sba_event_queue_take(&t->events);
+		if (event) {
+			*ret = event;
+			return 1;
+		}
+		if (next_from_piece(t))
+			continue;
+		if (t->over)
+			return 0;
+		int rc = wait_bytes(t, deadline, err);
+		if (rc < 0)
+			return rc;
+		if (rc == WAIT_OVER)
+			on_over(t);
+	}
+}
+
+void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret)
+{
+	const struct sba_event *event;
+	while (!t->over && sba_turn_next(t, -1, &event, NULL) > 0)
+		;
+	*ret = t->result;
+	if (!ret->session)
+		ret->session = "";
+	if (!ret->text)
+		ret->text = "";
+}
+
+void sba_turn_cancel(struct sba_turn *t)
+{
+	atomic_store(&t->canceled, true);
+	sba_process_cancel(t->process);
+}
+
+void sba_turn_free(struct sba_turn *t)
+{
+	if (!t)
+		return;
+	sba_process_free(t->process);
+	sba_stream_free(t->stream);
+	sba_event_queue_fini(&t->events);
+	sba_lines_fini(&t->lines);
+	sba_buf_fini(&t->stderr_tail);
+	free(t->prompt);
+	free(t);
+}
