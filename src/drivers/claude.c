@@ -354,10 +354,10 @@ static struct sba_usage result_usage(struct claude *c, const json_t *line)
 	};
 }
 
-static bool is_model_error(const struct sba_stream *s, const json_t *line)
+static bool is_model_error(const json_t *line)
 {
 	const char *end = sba_json_str(line, "terminal_reason");
-	return sba_stream_failed(s) || json_is_number(json_object_get(line, "api_error_status")) ||
+	return json_is_number(json_object_get(line, "api_error_status")) ||
 	       sba_json_str(line, "api_error") || sba_json_str(line, "api_error_type") ||
 	       (end && strcmp(end, "api_error") == 0);
 }
@@ -368,7 +368,7 @@ static int on_failed_result(struct sba_stream *s, const json_t *line)
 	const char *end = sba_json_str(line, "terminal_reason");
 	if (sba_stream_failed(s))
 		return 0; /* told by the assistant line before */
-	if (is_model_error(s, line))
+	if (is_model_error(line) || !sba_json_bool(line, "is_error", false))
 		return model_error(s, line, text);
 	if (end && sba_starts_with(end, "aborted"))
 		text = "interrupted"; /* its own words are diagnostics for its makers */
