@@ -13,7 +13,7 @@
  *   NUL "sba-run:" NONCE ":" KIND ":" NUMBER ":" NUL
  * NONCE is the 32 hex digits of the SBA_RUN_NONCE frame: the command does
  * not know it and so cannot pretend to have ended. KIND is one letter of enum
- * sba_end_kind, NUMBER a decimal.
+ * sba_record_kind, NUMBER a decimal.
  * stdout begins with a SBA_RECORD_BEGUN, written before the command is
  * started: whatever comes before it, or instead of it, is the engine's own
  * word that it could not start the guest. After the command has ended the
@@ -65,7 +65,7 @@ enum {
 	SBA_RECORD_MAX = 80, /* the longest record */
 };
 
-enum sba_end_kind {
+enum sba_record_kind {
 	SBA_RECORD_BEGUN = 'b',  /* NUMBER: SBA_PROTOCOL_VERSION */
 	SBA_END_EXIT = 'x',      /* NUMBER: exit status */
 	SBA_END_SIGNAL = 's',    /* NUMBER: the signal that ended it */
