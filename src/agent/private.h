@@ -5,10 +5,11 @@
 #include <sandbox-agent/model.h>
 
 #include "agent/agent.h"
+#include "base/limits.h"
 #include "drivers/drivers.h"
 #include "sandbox/sandbox.h"
 
-enum { SBA_SESSION_ID_MAX = 129, SBA_TOKEN_BYTES = 16 };
+enum { SBA_TOKEN_BYTES = 16 };
 
 struct sba_agent {
 	struct sba_sandbox *sandbox;
@@ -19,7 +20,7 @@ struct sba_agent {
 	char *model_name; /* NULL: the driver's default */
 	bool one_turn;
 	bool state_known;                 /* the fields below were read or set */
-	char session[SBA_SESSION_ID_MAX]; /* the main line; "" before the first turn */
+	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
 	int64_t turns;
 };
 

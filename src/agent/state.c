@@ -18,7 +18,7 @@
 bool sba_session_id_valid(const char *id)
 {
 	size_t len = strlen(id);
-	if (len == 0 || len >= SBA_SESSION_ID_MAX || !isalnum((unsigned char)id[0]))
+	if (len == 0 || len > SBA_SESSION_ID_MAX || !isalnum((unsigned char)id[0]))
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		if (!isalnum((unsigned char)id[i]) && !strchr("._-", id[i]))
