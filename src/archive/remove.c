@@ -21,16 +21,22 @@ struct removal {
 
 /* Takes the bits that a mode from an archive may lack. Needs no race guard:
  * the C library does it by a descriptor that is no link. */
+static void make_passable(int dir_fd, const char *name)
+{
+	int failed = fchmodat(dir_fd, name, 0700, AT_SYMLINK_NOFOLLOW);
+	(void)failed; /* what comes next fails then, and tells */
+}
+
 static int open_directory(int dir_fd, const char *name)
 {
-	(void)fchmodat(dir_fd, name, 0700, AT_SYMLINK_NOFOLLOW);
+	make_passable(dir_fd, name);
 	return openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static bool move_up(struct removal *r, int dir_fd, const char *name)
 {
 	char up[32];
-	(void)fchmodat(dir_fd, name, 0700, AT_SYMLINK_NOFOLLOW);
+	make_passable(dir_fd, name);
 	do {
 		snprintf(up, sizeof(up), "%u", r->moved++);
 		if (renameat2(dir_fd, name, r->top_fd, up, RENAME_NOREPLACE) == 0)
