@@ -156,6 +156,8 @@ static int ask(struct sba_engine *e, const struct sba_exchange *x, struct sba_un
 	struct sba_outgoing o;
 	int rc = sba_outgoing_init(&o, e, x, err);
 	if (rc == 0)
+		rc = sba_until_check(until, err); /* nothing is sent for who has given up */
+	if (rc == 0)
 		rc = exchange(e, x, &o, until, &body, err);
 	sba_outgoing_fini(&o);
 	if (rc == SBA_ECONNECT || rc == SBA_EPERM)
