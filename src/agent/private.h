@@ -26,8 +26,6 @@ struct sba_agent {
 
 /* ---- state.c: what changes about an agent, kept inside its sandbox ---- */
 
-/* Ids end up on a command line: letters, digits, '.', '_', '-', a letter or digit first. */
-bool sba_session_id_valid(const char *id);
 int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
 int sba_agent_save_state(struct sba_agent *a, const char *session,
 			 struct sba_error *err) SBA_MUST_CHECK;

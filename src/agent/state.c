@@ -6,7 +6,6 @@
  */
 #include "agent/private.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +13,6 @@
 #include "channel/protocol.h"
 
 #define STATE_PATH SBA_STATE_DIR "/" SBA_STATE_NAME
-
-bool sba_session_id_valid(const char *id)
-{
-	size_t len = strlen(id);
-	if (len == 0 || len > SBA_SESSION_ID_MAX || !isalnum((unsigned char)id[0]))
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if (!isalnum((unsigned char)id[i]) && !strchr("._-", id[i]))
-			return false;
-	}
-	return true;
-}
 
 static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_error *err)
 {

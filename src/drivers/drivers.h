@@ -34,6 +34,10 @@ struct sba_command {
 };
 void sba_command_fini(struct sba_command *c);
 
+/* Session ids come from inside a sandbox and go back as arguments: letters,
+ * digits, '_', '-' and '.' only, no '-' first, at most SBA_SESSION_ID_MAX. */
+bool sba_session_id_valid(const char *id);
+
 /* ---- its stream ---- */
 
 /* Receives one event; strings are lent for the call. Nonzero breaks off and

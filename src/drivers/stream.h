@@ -38,7 +38,4 @@ struct sba_stream {
 	bool stuck;
 };
 
-/* True for an id that may stand in a command line. */
-bool sba_session_id_valid(const char *id);
-
 #endif
