@@ -149,8 +149,6 @@ struct sba_model_wire {
 extern const struct sba_model_wire sba_model_wire_chat;
 extern const struct sba_model_wire sba_model_wire_messages;
 extern const struct sba_model_wire sba_model_wire_responses;
-/* By the request's path; NULL if no wire has it. */
-const struct sba_model_wire *sba_model_wire_find(const char *path);
 /* {"error": {…}} of both OpenAI wires. */
 json_t *sba_model_openai_error(int status, const char *message);
 

@@ -27,7 +27,7 @@ static const struct sba_model_wire *const wires[] = {
 	&sba_model_wire_responses,
 };
 
-const struct sba_model_wire *sba_model_wire_find(const char *path)
+static const struct sba_model_wire *find_wire(const char *path)
 {
 	for (size_t i = 0; i < SBA_ARRAY_LEN(wires); i++)
 		if (!strcmp(wires[i]->path, path))
@@ -153,7 +153,7 @@ static void on_request(void *user, const struct sba_http_request *request,
 		       struct sba_http_answer *answer)
 {
 	struct sba_model *m = user;
-	const struct sba_model_wire *wire = sba_model_wire_find(request->path);
+	const struct sba_model_wire *wire = find_wire(request->path);
 	bool get = !strcmp(request->method, "GET"), post = !strcmp(request->method, "POST");
 	if (!strcmp(request->path, "/api/hello") && (get || !strcmp(request->method, "HEAD")))
 		return;
