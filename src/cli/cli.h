@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the commands of the program share: the option tables that drive
+ * parsing, help and completion alike, errors, output, signals. The program is
+ * the library's user: nothing of the library but its public headers is known
+ * here.
+ */
+#ifndef SBA_CLI_H
+#define SBA_CLI_H
+
+#include <sandbox-agent/sandbox-agent.h>
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CLI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define CLI_LEN(a)       (sizeof(a) / sizeof((a)[0]))
+
+enum {
+	CLI_EXIT_USAGE = 2,
+	CLI_EXIT_EXEC = 125, /* of `exec` and `shell`: ours, not the command's */
+};
+
+/* ---- options (options.c) ---- */
+
+enum cli_type {
+	CLI_FLAG,     /* bool */
+	CLI_STRING,   /* const char * */
+	CLI_DURATION, /* int64_t, ms; "0" on the command line is -1: none */
+	CLI_SIZE,     /* int64_t, bytes */
+	CLI_INT,      /* int64_t */
+	CLI_DOUBLE,   /* double, above 0 */
+	CLI_LIST,     /* struct cli_list; may be given again and again */
+};
+
+/* Strings are lent from the command line. */
+struct cli_list {
+	const char **v; /* NULL while empty, else NULL-ended */
+	size_t n;
+};
+
+struct cli_option {
+	const char *name; /* long, without "--"; NULL ends a table */
+	char letter;      /* 0: none */
+	enum cli_type type;
+	const char *arg; /* what the value is called; "a|b|c" allows only these */
+	const char *help;
+	size_t offset; /* of the field in the command's options */
+	int64_t min;   /* of CLI_INT and CLI_SIZE */
+};
+
+/* A table of options and where their values go. */
+struct cli_scope {
+	const struct cli_option *options;
+	void *base;
+};
+
+/* Words that are no options; lent, the array is freed by cli_args_free(). */
+struct cli_args {
+	char **v; /* NULL-ended */
+	int n;
+};
+
+/* Parses argv (NULL-ended). After `verbatim_after` words everything is taken
+ * as it is, as after "--". */
+int cli_parse(const struct cli_scope *scopes, size_t n, char **argv, int verbatim_after,
+	      struct cli_args *ret, struct sba_error *err);
+void cli_args_free(struct cli_args *args);
+/* Frees the lists in the scopes. */
+void cli_scopes_free(const struct cli_scope *scopes, size_t n);
+
+/* ---- the program's state ---- */
+
+struct cli_look {
+	bool utf8;
+	bool out_tty, err_tty;
+	bool out_colour, err_colour;
+	int columns;
+};
+
+/* The one line at the bottom of a terminal that is rewritten. */
+struct cli_status {
+	FILE *to; /* NULL: no terminal, nothing is shown */
+	bool shown;
+	int columns;
+};
+
+struct cli {
+	/* global options */
+	const char *host;
+	const char *prefix;
+	const char *color;
+	bool json, quiet, verbose, help, version;
+
+	const struct cli_command *command;
+	struct cli_look look;
+	struct cli_status status;
+	struct sba_cancel *cancel;
+	struct sba_engine *engine; /* by cli_engine() */
+	struct sba_images *images; /* by cli_images() */
+};
+
+extern const struct cli_option cli_global_options[];
+
+enum { CLI_TABLES_MAX = 2 };
+
+struct cli_command {
+	const char *name; /* one word or two: "image build" */
+	const char *args; /* "AGENT [PROMPT]" */
+	const char *help; /* one line */
+	const char *more; /* further lines of --help, or NULL */
+	const char *example;
+	const struct cli_option *tables[CLI_TABLES_MAX]; /* all into the same struct */
+	size_t options_size;
+	int min_args, max_args; /* max -1: any number */
+	int verbatim_after;     /* 0: options may stand anywhere */
+	int failure;            /* exit status of our own failures, where it is not by code */
+	/* The exit status. */
+	int (*run)(struct cli *cli, const void *options, const struct cli_args *args);
+};
+
+/* ---- the table of commands (commands.c) ---- */
+
+/* Each is defined in the file of its name. */
+extern const struct cli_command cli_command_run, cli_command_up, cli_command_chat;
+extern const struct cli_command cli_command_exec, cli_command_shell, cli_command_cp;
+extern const struct cli_command cli_command_ps, cli_command_inspect, cli_command_stop;
+extern const struct cli_command cli_command_rm, cli_command_gc;
+extern const struct cli_command cli_command_image_tag, cli_command_image_build;
+extern const struct cli_command cli_command_image_pull, cli_command_image_ls;
+extern const struct cli_command cli_command_model, cli_command_doctor;
+extern const struct cli_command cli_command_driver_ls, cli_command_driver_parse;
+extern const struct cli_command cli_command_completion, cli_command_version, cli_command_help;
+
+/* In the order of help, NULL-ended. */
+extern const struct cli_command *const cli_commands[];
+/* Finds "run" or "image build" at words[0] (and [1]); *ret_words: how many it took. */
+const struct cli_command *cli_command_find(char *const *words, int *ret_words);
+/* True if the table has commands of the form "word something". */
+bool cli_command_group(const char *word);
+/* The nearest name of a command; NULL: none is near. Lent. */
+const char *cli_command_nearest(const char *word);
+
+/* ---- help (help.c), completion scripts (completion.c) ---- */
+
+void cli_help_all(FILE *to);
+void cli_help_command(FILE *to, const struct cli_command *c);
+/* False: no script for that shell. */
+bool cli_completion_write(FILE *to, const char *shell);
+
+/* ---- errors (report.c) ---- */
+
+/* Fills err and returns code; `hint` may be NULL. */
+int cli_fail(struct sba_error *err, int code, const char *hint, const char *fmt, ...)
+	CLI_PRINTF(4, 5);
+int cli_fail_nomem(struct sba_error *err);
+/* Shows err on stderr, as JSON where that was asked for; its exit status. */
+int cli_report(struct cli *cli, const struct sba_error *err);
+/* A usage error at once. */
+int cli_usage(struct cli *cli, const char *hint, const char *fmt, ...) CLI_PRINTF(3, 4);
+/* One line for people on stderr, unless -q or --json. */
+void cli_note(struct cli *cli, const char *fmt, ...) CLI_PRINTF(2, 3);
+
+/* ---- output (output.c) ---- */
+
+void cli_free(void *p);
+void cli_free_json(json_t **j);
+#define CLI_FREE __attribute__((cleanup(cli_free)))
+#define CLI_JSON __attribute__((cleanup(cli_free_json)))
+
+/* `color`: auto (or NULL), always, never. */
+void cli_look_init(struct cli_look *look, const char *color);
+
+enum cli_mark {
+	CLI_MARK_TEXT,
+	CLI_MARK_TOOL,
+	CLI_MARK_PIPE,
+	CLI_MARK_OK,
+	CLI_MARK_FAIL,
+	CLI_MARK_GET,
+	CLI_MARK_DOT,
+	CLI_MARK_MORE,
+};
+const char *cli_mark(const struct cli_look *look, enum cli_mark mark);
+/* An SGR sequence ("2": dim) or "" without colour. */
+const char *cli_sgr(bool colour, const char *code, char buf[16]);
+
+/* Columns that valid UTF-8 takes on a terminal. */
+int cli_width(const char *s);
+/* How many bytes of s fit into `columns`. */
+size_t cli_fit(const char *s, int columns);
+/* One line of untrusted text, visible, cut with a mark to `columns` (0: not cut). */
+char *cli_line(const struct cli_look *look, const char *s, int columns);
+
+void cli_status_set(struct cli_status *s, const char *text);
+void cli_status_clear(struct cli_status *s);
+
+/* Rows of cells, aligned; the last columns are dropped where a terminal is
+ * too narrow. Cells are copied and made visible. */
+struct cli_table {
+	size_t columns;
+	size_t n;
+	char **cells;
+};
+void cli_table_add(struct cli_table *t, const char *const *cells);
+void cli_table_print(const struct cli_table *t, FILE *to, int max_width);
+void cli_table_fini(struct cli_table *t);
+
+/* One JSON value on one line of stdout, flushed; takes j. */
+void cli_json_line(json_t *take_j);
+/* {"stream":…,"text" or "base64":…} added to j. */
+void cli_json_bytes(json_t *j, const void *data, size_t len);
+json_t *cli_json_event(const struct sba_event *e);
+json_t *cli_json_result(const struct sba_turn_result *r);
+json_t *cli_json_sandbox(const struct sba_sandbox_info *i);
+
+/* All of it to a descriptor, waiting where it is slow. False: it is closed. */
+bool cli_write(int fd, const void *data, size_t len);
+
+/* ---- input (input.c) ---- */
+
+/* A prompt or script: text itself, or "-": all of stdin. The caller frees. */
+int cli_read_text(const char *text, size_t max, char **ret, size_t *ret_len, struct sba_error *err);
+int cli_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct sba_error *err);
+
+/* Environment for a sandbox: "K=V" strings that are owned. */
+struct cli_env {
+	char **v; /* NULL-ended, or NULL */
+	size_t n;
+};
+/* Files first, then -e; "K" alone takes the value from our environment. */
+int cli_env_collect(struct cli_env *env, const struct cli_list *files, const struct cli_list *vars,
+		    struct sba_error *err);
+int cli_env_add(struct cli_env *env, const char *var, struct sba_error *err);
+void cli_env_fini(struct cli_env *env);
+
+/* ---- signals and the terminal (signals.c, term.c) ---- */
+
+int cli_signals_init(struct sba_cancel *cancel, struct sba_error *err);
+/* What a signal ends besides every wait; NULL: nothing. Main thread only. */
+void cli_signals_turn(struct sba_turn *t);
+void cli_signals_process(struct sba_process *p);
+/* The signal that asked us to stop; 0: none. */
+int cli_signals_caught(void);
+/* Readable once one was caught. */
+int cli_signals_fd(void);
+/* rc, or 128 + the signal; says on stderr what became of things. */
+int cli_signals_exit(struct cli *cli, int rc, const char *what);
+
+/* Raw mode on stdin; restored by cli_term_restore(), at exit, and when a
+ * signal ends us. */
+int cli_term_raw(struct sba_error *err);
+void cli_term_restore(void); /* async-signal-safe */
+void cli_term_size(unsigned short *ret_rows, unsigned short *ret_columns);
+/* A descriptor that is readable after the window's size changed; -1: none. */
+int cli_term_winch_open(void);
+void cli_term_winch_drain(int fd);
+
+/* ---- the engine and what is on it (connect.c) ---- */
+
+int cli_engine(struct cli *cli, struct sba_error *err);
+int cli_images(struct cli *cli, struct sba_error *err);
+int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
+void cli_close(struct cli *cli);
+/* The reference without our repository: "claude-2.1.332-20261129". Lent. */
+const char *cli_short_ref(struct cli *cli, const char *ref);
+/* "2.1.332" out of "sandbox-agent:claude-2.1.332-20261129"; "" where it is not so. */
+void cli_ref_version(const char *ref, const char *agent, char *buf, size_t size);
+
+/* ---- progress of builds and pulls (progress.c) ---- */
+
+struct cli_build {
+	struct cli *cli;
+	bool details; /* the build's own output goes to a log */
+	char last[256];
+};
+void cli_build_progress(void *user, const struct sba_progress *p);
+
+/* ---- making sandboxes (spawn.c) ---- */
+
+struct cli_spawn {
+	const char *model, *script, *image, *pull, *name, *tag, *workspace, *user, *runtime,
+		*ca_file;
+	bool offline;
+	struct cli_list env, env_file;
+	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
+	double cpus;
+};
+extern const struct cli_option cli_spawn_options[];
+/* Image, sandbox, workspace. On failure nothing is left. */
+int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
+	      struct sba_sandbox **ret, struct sba_error *err);
+/* Removes it; where that fails, says what is left and how to end it. */
+int cli_remove(struct cli *cli, struct sba_sandbox *s);
+
+/* ---- turns (turn.c), how they look (render.c) ---- */
+
+struct cli_render {
+	const struct cli_look *look;
+	struct cli_status *status;
+	FILE *out, *err;
+	bool verbose, quiet;
+
+	bool in_text;      /* out stands in the middle of an answer */
+	bool in_thinking;  /* further thinking is folded away */
+	unsigned newlines; /* of the answer, held back until more of it comes */
+	struct cli_call {
+		char id[64];
+		char tool[32];
+		char *summary; /* visible */
+		char *input;
+		int64_t since_ms;
+	} calls[16];
+	size_t calls_n;
+	int64_t last_ms; /* when something last came */
+};
+void cli_render_event(struct cli_render *r, const struct sba_event *e);
+/* What goes on between events, on a terminal. */
+void cli_render_tick(struct cli_render *r, int64_t now_ms);
+/* Ends open lines; tools that never answered are told. */
+void cli_render_end(struct cli_render *r);
+void cli_render_result(struct cli_render *r, const struct sba_turn_result *t);
+void cli_render_fini(struct cli_render *r);
+
+struct cli_turn {
+	const char *prompt;
+	size_t prompt_len;
+	const char *model, *script;
+	bool offline;
+	int64_t timeout, idle_timeout;
+	bool hold_result; /* --json: the last object goes to `result`, not to stdout */
+	json_t *result;
+};
+/* Checks and reads the prompt (word NULL: none was given) before anything is
+ * made for it. The caller frees. */
+int cli_turn_prompt(const char *word, char **ret, size_t *ret_len, struct sba_error *err);
+/* One turn in s, shown as it happens; the exit status. */
+int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o);
+
+/* ---- commands in a sandbox (exec.c) ---- */
+
+struct cli_exec {
+	bool interactive, tty, detach;
+	struct cli_list env, env_file;
+	const char *workdir, *user;
+	int64_t timeout;
+};
+/* Runs argv with our streams; the exit status. */
+int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
+		 const char *const *argv);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine, the pinned images and the sandboxes that a command works on. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSIONS_FILE_MAX = 1 << 20 };
+
+int cli_engine(struct cli *cli, struct sba_error *err)
+{
+	if (cli->engine)
+		return 0;
+	int rc = sba_cancel_new(&cli->cancel, err);
+	if (rc == 0)
+		rc = cli_signals_init(cli->cancel, err);
+	if (rc < 0)
+		return rc;
+	struct sba_engine_options o = { .host = cli->host, .cancel = cli->cancel };
+	return sba_engine_open(&o, &cli->engine, err);
+}
+
+/* SANDBOX_AGENT_VERSIONS: another versions.json; SANDBOX_AGENT_IMAGE_NAME:
+ * another repository than it names. */
+int cli_images(struct cli *cli, struct sba_error *err)
+{
+	if (cli->images)
+		return 0;
+	const char *path = getenv("SANDBOX_AGENT_VERSIONS");
+	CLI_FREE char *text = NULL;
+	size_t len;
+	int rc = 0;
+	if (path && path[0])
+		rc = cli_read_file(path, VERSIONS_FILE_MAX, &text, &len, err);
+	if (rc < 0) {
+		struct sba_error why = *err;
+		return cli_fail(err, SBA_ECONFIG, "SANDBOX_AGENT_VERSIONS names it", "%s",
+				why.text);
+	}
+	rc = sba_images_open(text, text ? path : "versions.json", &cli->images, err);
+	return rc;
+}
+
+int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err)
+{
+	int rc = cli_engine(cli, err);
+	return rc < 0 ? rc : sba_sandbox_open(cli->engine, cli->prefix, name, ret, err);
+}
+
+void cli_close(struct cli *cli)
+{
+	cli_status_clear(&cli->status);
+	sba_images_close(cli->images);
+	sba_engine_close(cli->engine);
+	/* The token outlives us all: a signal may still come. */
+	cli->images = NULL;
+	cli->engine = NULL;
+}
+
+const char *cli_short_ref(struct cli *cli, const char *ref)
+{
+	struct sba_error ignored;
+	const char *base =
+		cli_images(cli, &ignored) == 0 ? sba_images_ref(cli->images, "base") : NULL;
+	const char *tag = base ? strrchr(base, ':') : NULL;
+	size_t len = tag ? (size_t)(tag - base) + 1 : 0;
+	return len && !strncmp(ref, base, len) ? ref + len : ref;
+}
+
+void cli_ref_version(const char *ref, const char *agent, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	const char *tag = strrchr(ref, ':');
+	size_t len = strlen(agent);
+	if (!tag || strncmp(tag + 1, agent, len) != 0 || tag[1 + len] != '-')
+		return;
+	const char *version = tag + 2 + len;
+	const char *date = strrchr(version, '-');
+	if (date)
+		snprintf(buf, size, "%.*s", (int)(date - version), version);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* `doctor`: what works here and what does not, with the remedy. */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct doctor {
+	struct cli *cli;
+	struct cli_table table;
+	bool failed;
+};
+
+enum state { GOOD, NOTE, WARN, FAIL };
+
+static void say(struct doctor *d, const char *what, enum state state, const char *fmt, ...)
+	CLI_PRINTF(4, 5);
+
+static void say(struct doctor *d, const char *what, enum state state, const char *fmt, ...)
+{
+	static const char *const names[] = { "ok", "-", "warn", "fail" };
+	char text[SBA_ERROR_TEXT_MAX];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (state == FAIL)
+		d->failed = true;
+	if (d->cli->json) {
+		cli_json_line(json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "check", what, "state",
+					names[state], "text", text));
+		return;
+	}
+	const char *cells[] = { what, names[state], text };
+	cli_table_add(&d->table, cells);
+}
+
+static void say_error(struct doctor *d, const char *what, const struct sba_error *err)
+{
+	say(d, what, FAIL, "%.600s%s%.400s", err->text, err->hint[0] ? ": " : "", err->hint);
+}
+
+static bool check_engine(struct doctor *d, const struct sba_engine_info **ret)
+{
+	struct sba_error err;
+	const struct sba_engine_info *i;
+	int rc = cli_engine(d->cli, &err);
+	if (rc == 0)
+		rc = sba_engine_info(d->cli->engine, &i, &err);
+	if (rc < 0) {
+		say_error(d, "engine", &err);
+		return false;
+	}
+	char cgroup[32] = "";
+	if (i->cgroup_version)
+		snprintf(cgroup, sizeof(cgroup), ", cgroup v%d", i->cgroup_version);
+	say(d, "engine", GOOD, "%s %s at %s (%s), API %s%s", i->name, i->version, i->host,
+	    i->found_by, i->api_version, cgroup);
+	*ret = i;
+	return true;
+}
+
+static void check_machine(struct doctor *d, const struct sba_engine_info *i)
+{
+	char size[32];
+	bool known = !strcmp(i->arch, "amd64") || !strcmp(i->arch, "x86_64");
+	sba_format_size(i->memory, size, sizeof(size));
+	if (strcmp(i->os, "linux") != 0)
+		say(d, "machine", FAIL, "the engine runs %s containers; Linux ones are needed",
+		    i->os);
+	else if (!known)
+		say(d, "machine", FAIL, "%s: this build's guest is for amd64", i->arch);
+	else
+		say(d, "machine", GOOD, "%s %s, %d CPUs, %s", i->os, i->arch, i->cpus, size);
+}
+
+/* CVE-2024-21626: a leaked descriptor let a container out. */
+static void check_runc(struct doctor *d, const struct sba_engine_info *i)
+{
+	int major, minor, patch;
+	if (sscanf(i->runc, "%9d.%9d.%9d", &major, &minor, &patch) != 3)
+		return;
+	if (major > 1 || (major == 1 && (minor > 1 || (minor == 1 && patch >= 12))))
+		say(d, "runc", GOOD, "%s", i->runc);
+	else
+		say(d, "runc", WARN,
+		    "%s is older than 1.1.12 (CVE-2024-21626), unless your distribution patched it",
+		    i->runc);
+}
+
+static bool listed(const struct sba_image_list *l, const char *ref)
+{
+	for (size_t n = 0; n < sba_image_list_count(l); n++) {
+		if (!strcmp(sba_image_list_at(l, n)->ref, ref))
+			return true;
+	}
+	return false;
+}
+
+static void check_images(struct doctor *d)
+{
+	struct cli *cli = d->cli;
+	struct sba_error err;
+	struct sba_image_list *l = NULL;
+	int rc = cli_images(cli, &err);
+	if (rc == 0)
+		rc = sba_images_list(cli->engine, cli->images, &l, &err);
+	if (rc < 0) {
+		say_error(d, "images", &err);
+		return;
+	}
+	for (const char *const *n = sba_images_names(cli->images); *n; n++) {
+		const char *ref = sba_images_ref(cli->images, *n);
+		if (listed(l, ref))
+			say(d, "image", GOOD, "%s", cli_short_ref(cli, ref));
+		else
+			say(d, "image", WARN, "%s is not here: sandbox-agent image build %s",
+			    cli_short_ref(cli, ref), *n);
+	}
+	sba_image_list_free(l);
+}
+
+static void check_leftovers(struct doctor *d)
+{
+	struct sba_error err;
+	struct sba_sandbox_list *l = NULL;
+	struct sba_list_options lo = { .prefix = d->cli->prefix, .all = true };
+	size_t alive = 0, dead = 0;
+	if (sba_sandbox_list(d->cli->engine, &lo, &l, &err) < 0) {
+		say_error(d, "sandboxes", &err);
+		return;
+	}
+	for (size_t n = 0; n < sba_sandbox_list_count(l); n++) {
+		const char *state = sba_sandbox_list_at(l, n)->state;
+		if (!strcmp(state, "idle") || !strcmp(state, "working"))
+			alive++;
+		else
+			dead++;
+	}
+	if (dead)
+		say(d, "sandboxes", WARN, "%zu alive, %zu half-made or gone: sandbox-agent gc",
+		    alive, dead);
+	else
+		say(d, "sandboxes", GOOD, "%zu alive, nothing left over", alive);
+	sba_sandbox_list_free(l);
+}
+
+/* A machine behind a proxy that re-signs TLS is told where its CA must go. */
+static void check_ca(struct doctor *d)
+{
+	static const char *const names[] = { "SSL_CERT_FILE", "CURL_CA_BUNDLE",
+					     "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS" };
+	for (size_t i = 0; i < CLI_LEN(names); i++) {
+		const char *v = getenv(names[i]);
+		if (!v || !v[0])
+			continue;
+		say(d, "ca", NOTE, "%s is set; sandboxes and builds take it with --ca-file %s",
+		    names[i], v);
+		return;
+	}
+}
+
+static int doctor(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	(void)options;
+	(void)args;
+	const struct sba_engine_info *info;
+	struct doctor d = { .cli = cli, .table = { .columns = 3 } };
+	if (check_engine(&d, &info)) {
+		check_machine(&d, info);
+		check_runc(&d, info);
+		check_images(&d);
+		check_leftovers(&d);
+	}
+	check_ca(&d);
+	if (!cli->json)
+		cli_table_print(&d.table, stdout, 0);
+	cli_table_fini(&d.table);
+	return d.failed ? 3 : 0;
+}
+
+const struct cli_command cli_command_doctor = {
+	.name = "doctor",
+	.args = "",
+	.help = "what works here, what does not, and the remedy",
+	.example = "sandbox-agent doctor",
+	.run = doctor,
+};

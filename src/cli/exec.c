@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* `exec`: a command inside, with our streams and our terminal. */
+#include "cli.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The library looks after the sandbox's life whenever it is asked for output;
+ * so it is asked now and then. */
+enum { TIMEOUT_MS = 60 * 1000, INPUT_BYTES = 65536, LOOK_MS = 1000 };
+
+#define FIELD(name) offsetof(struct cli_exec, name)
+
+static const struct cli_option exec_options[] = {
+	{ "interactive", 'i', CLI_FLAG, NULL, "stdin goes to the command", FIELD(interactive), 0 },
+	{ "tty", 't', CLI_FLAG, NULL, "a terminal", FIELD(tty), 0 },
+	{ "detach", 'd', CLI_FLAG, NULL, "lets it run on", FIELD(detach), 0 },
+	{ "env", 'e', CLI_LIST, "K=V", "a variable; K alone passes ours on", FIELD(env), 0 },
+	{ "env-file", 0, CLI_LIST, "FILE", "variables, one a line", FIELD(env_file), 0 },
+	{ "workdir", 'w', CLI_STRING, "DIR", "where it runs (default: the image's)", FIELD(workdir),
+	  0 },
+	{ "user", 'u', CLI_STRING, "USER", "who it runs as (default: the sandbox's)", FIELD(user),
+	  0 },
+	{ "timeout", 0, CLI_DURATION, "TIME", "then it is ended (60s; with -t or -d none; 0: none)",
+	  FIELD(timeout), 0 },
+	{ 0 },
+};
+
+/* A command under way, and what of our stdin it has not taken yet. */
+struct session {
+	struct cli *cli;
+	struct sba_process *process;
+	const char *name, *command;
+	int64_t timeout_ms;
+	bool stdin_open;
+	char input[INPUT_BYTES];
+	size_t input_at, input_len;
+	int winch;
+	bool deaf; /* our stdout or stderr is closed */
+};
+
+/* ---- output ---- */
+
+static void show(struct session *s, enum sba_output which, const char *data, size_t len)
+{
+	if (s->deaf)
+		return;
+	if (s->cli->json) {
+		json_t *j = json_pack("{s:s, s:s}", "type", "output", "stream",
+				      which == SBA_STDERR ? "stderr" : "stdout");
+		cli_json_bytes(j, data, len);
+		cli_json_line(j);
+		s->deaf = ferror(stdout);
+	} else {
+		s->deaf =
+			!cli_write(which == SBA_STDERR ? STDERR_FILENO : STDOUT_FILENO, data, len);
+	}
+	if (s->deaf)
+		sba_process_cancel(s->process);
+}
+
+/* All that comes within wait_ms of what came before. 1: more will come, 0: both
+ * streams have ended. */
+static int drain(struct session *s, int64_t wait_ms, struct sba_error *err)
+{
+	for (;;) {
+		enum sba_output which;
+		const char *data;
+		ssize_t n = sba_process_read(s->process, wait_ms, &which, &data, err);
+		if (n == SBA_ETIMEOUT)
+			return 1;
+		if (n <= 0)
+			return (int)n;
+		show(s, which, data, (size_t)n);
+	}
+}
+
+/* ---- input ---- */
+
+static int give(struct session *s, struct sba_error *err)
+{
+	ssize_t n = sba_process_write(s->process, s->input + s->input_at,
+				      s->input_len - s->input_at, err);
+	if (n < 0)
+		return (int)n;
+	s->input_at += (size_t)n;
+	return 0;
+}
+
+static int take_stdin(struct session *s, struct sba_error *err)
+{
+	ssize_t n = read(STDIN_FILENO, s->input, sizeof(s->input));
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n <= 0) {
+		s->stdin_open = false;
+		return sba_process_close_stdin(s->process, err);
+	}
+	s->input_at = 0;
+	s->input_len = (size_t)n;
+	return give(s, err);
+}
+
+static int resize(struct session *s, struct sba_error *err)
+{
+	unsigned short rows, columns;
+	cli_term_winch_drain(s->winch);
+	cli_term_size(&rows, &columns);
+	return sba_process_resize(s->process, rows, columns, err);
+}
+
+/* ---- the loop ---- */
+
+static int wait_and_move(struct session *s, struct sba_error *err)
+{
+	bool full = s->input_at < s->input_len;
+	struct pollfd p[] = {
+		{ .fd = sba_process_fd(s->process), .events = sba_process_events(s->process) },
+		{ .fd = s->stdin_open && !full ? STDIN_FILENO : -1, .events = POLLIN },
+		{ .fd = s->winch, .events = POLLIN },
+	};
+	int rc = 0;
+	if (poll(p, CLI_LEN(p), LOOK_MS) < 0)
+		return errno == EINTR ? 0
+				      : cli_fail(err, SBA_EIO, NULL, "poll: %s", strerror(errno));
+	if (p[2].revents)
+		rc = resize(s, err);
+	if (rc == 0 && full)
+		rc = give(s, err);
+	if (rc == 0 && p[1].revents)
+		rc = take_stdin(s, err);
+	return rc;
+}
+
+static int follow(struct session *s, struct sba_error *err)
+{
+	bool blocking = !s->stdin_open && s->winch < 0;
+	for (;;) {
+		int rc = drain(s, blocking ? -1 : 0, err);
+		if (rc == 1)
+			rc = wait_and_move(s, err) < 0 ? err->code : 1;
+		if (rc != 1)
+			return rc;
+	}
+}
+
+/* ---- the end ---- */
+
+static int told(struct session *s, int status, int code, const char *hint, const char *text)
+{
+	struct sba_error err;
+	cli_term_restore();
+	cli_fail(&err, code, hint, "%s", text);
+	cli_report(s->cli, &err);
+	return status;
+}
+
+/* What the status alone would leave open is said in words. */
+static int explain(struct session *s, const struct sba_exit *e)
+{
+	char text[SBA_ERROR_TEXT_MAX], after[32];
+	const char *name = s->name, *command = s->command;
+	int status = sba_exit_status(e);
+	switch (e->kind) {
+	case SBA_TIMED_OUT:
+		sba_format_duration(s->timeout_ms, after, sizeof(after));
+		snprintf(text, sizeof(text),
+			 "'%s' in sandbox '%s' did not end within %s; it was ended", command, name,
+			 after);
+		return told(s, status, SBA_ETIMEOUT,
+			    "--timeout TIME gives it longer, 0 as long as it likes", text);
+	case SBA_NOT_FOUND:
+		snprintf(text, sizeof(text), "sandbox '%s' has no command '%s'", name, command);
+		return told(s, status, SBA_ENOTFOUND, NULL, text);
+	case SBA_CANNOT_RUN:
+		snprintf(text, sizeof(text), "cannot run '%s' in sandbox '%s': %s", command, name,
+			 e->number ? strerror(e->number) : "not executable");
+		return told(s, status, SBA_EREFUSED, NULL, text);
+	case SBA_NO_WORKDIR:
+		snprintf(text, sizeof(text), "sandbox '%s': cannot enter the working folder: %s",
+			 name, strerror(e->number));
+		return told(s, CLI_EXIT_EXEC, SBA_ENOTFOUND, NULL, text);
+	case SBA_NO_PROCESS:
+		snprintf(text, sizeof(text), "sandbox '%s' has no room for one more process", name);
+		return told(s, CLI_EXIT_EXEC, SBA_EBROKEN,
+			    "sandbox-agent stop ends what runs; up --pids N allows more", text);
+	case SBA_OUT_OF_MEMORY:
+		snprintf(text, sizeof(text), "'%s' in sandbox '%s' ran out of memory", command,
+			 name);
+		return told(s, status, SBA_EBROKEN, "up --memory SIZE allows more", text);
+	case SBA_EXITED:
+	case SBA_SIGNALED:
+	case SBA_WAS_CANCELED:
+	case SBA_DETACHED:
+		break;
+	}
+	return status;
+}
+
+static int conclude(struct session *s, struct sba_error *err)
+{
+	struct sba_exit e;
+	int rc = follow(s, err);
+	if (rc == 0)
+		rc = sba_process_wait(s->process, -1, &e, err);
+	cli_term_restore();
+	if (rc < 0)
+		return cli_signals_caught() ? CLI_EXIT_EXEC : cli_report(s->cli, err);
+	int status = s->deaf ? CLI_EXIT_EXEC : sba_exit_status(&e);
+	if (s->cli->json)
+		cli_json_line(json_pack("{s:s, s:i}", "type", "exit", "status", status));
+	return s->deaf || cli_signals_caught() ? status : explain(s, &e);
+}
+
+static int start(struct session *s, struct sba_sandbox *box, const struct cli_exec *o,
+		 const char *const *argv, struct sba_error *err)
+{
+	struct cli_env env = { 0 };
+	const char *term = getenv("TERM");
+	struct sba_exec_options eo = {
+		.argv = argv,
+		.workdir = o->workdir,
+		.user = o->user,
+		.timeout_ms = s->timeout_ms,
+		.has_stdin = o->interactive && !o->detach,
+		.tty = o->tty,
+		.detach = o->detach,
+	};
+	cli_term_size(&eo.rows, &eo.columns);
+	int rc = 0;
+	if (o->tty && term && term[0])
+		rc = cli_env_add(&env, "TERM", err);
+	if (rc == 0)
+		rc = cli_env_collect(&env, &o->env_file, &o->env, err);
+	eo.env = (const char *const *)env.v;
+	if (rc == 0)
+		rc = sba_sandbox_exec(box, &eo, &s->process, err);
+	cli_env_fini(&env);
+	return rc;
+}
+
+static int detached(struct session *s, struct sba_error *err)
+{
+	struct sba_exit e;
+	int rc = sba_process_wait(s->process, -1, &e, err);
+	if (rc < 0)
+		return cli_report(s->cli, err);
+	if (s->cli->json)
+		cli_json_line(json_pack("{s:s, s:b}", "type", "detached", "running",
+					e.kind == SBA_DETACHED));
+	return e.kind == SBA_DETACHED ? 0 : explain(s, &e);
+}
+
+static int attached(struct session *s, const struct cli_exec *o, struct sba_error *err)
+{
+	s->winch = o->tty ? cli_term_winch_open() : -1;
+	s->stdin_open = o->interactive;
+	int rc = o->tty && o->interactive ? cli_term_raw(err) : 0;
+	if (rc < 0)
+		return cli_report(s->cli, err);
+	cli_signals_process(s->process);
+	int status = conclude(s, err);
+	cli_signals_process(NULL);
+	if (s->winch >= 0)
+		close(s->winch);
+	return status;
+}
+
+static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli_exec *o,
+		      const char *const *argv)
+{
+	struct sba_error err;
+	struct session *s = calloc(1, sizeof(*s));
+	if (!s)
+		return CLI_EXIT_EXEC;
+	s->cli = cli;
+	s->name = sba_sandbox_info(box)->name;
+	s->command = argv[0];
+	s->timeout_ms = o->timeout > 0 ? o->timeout : 0;
+	if (!o->timeout && !o->tty && !o->detach)
+		s->timeout_ms = TIMEOUT_MS;
+	int status;
+	if (start(s, box, o, argv, &err) < 0)
+		status = cli_signals_caught() ? CLI_EXIT_EXEC : cli_report(cli, &err);
+	else
+		status = o->detach ? detached(s, &err) : attached(s, o, &err);
+	sba_process_free(s->process);
+	free(s);
+	return status;
+}
+
+int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
+		 const char *const *argv)
+{
+	struct sba_sandbox *box = NULL;
+	struct sba_error err;
+	if (o->tty && o->interactive && !isatty(STDIN_FILENO))
+		return cli_usage(cli, "leave -t out", "-it: stdin is no terminal");
+	int rc = cli_sandbox(cli, name, &box, &err);
+	if (rc < 0)
+		return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing was begun")
+					    : cli_report(cli, &err);
+	if (cli->json)
+		cli_json_line(json_pack("{s:i, s:s, s:s}", "v", 1, "type", "start", "sandbox",
+					sba_sandbox_info(box)->name));
+	int status = in_sandbox(cli, box, o, argv);
+	sba_sandbox_close(box);
+	return cli_signals_exit(cli, status, "the command was ended, the sandbox lives on");
+}
+
+static int exec_command(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	return cli_exec_run(cli, args->v[0], options, (const char *const *)args->v + 1);
+}
+
+const struct cli_command cli_command_exec = {
+	.name = "exec",
+	.args = "NAME [--] COMMAND...",
+	.help = "a command inside, with our streams",
+	.more = "Its exit status becomes ours; 125 is a failure of ours, 124 its deadline,\n"
+		"126 cannot be run, 127 not found.",
+	.example = "sandbox-agent exec calm-fox -w /workspace -- git status",
+	.tables = { exec_options },
+	.options_size = sizeof(struct cli_exec),
+	.min_args = 2,
+	.max_args = -1,
+	.verbatim_after = 1,
+	.failure = CLI_EXIT_EXEC,
+	.run = exec_command,
+};

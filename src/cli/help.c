@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* The texts of --help, made from the tables. */
+#include "cli.h"
+
+#include <string.h>
+
+enum { LEFT_COLUMN = 26 };
+
+static void print_option(FILE *to, const struct cli_option *o)
+{
+	char left[96];
+	char letter[8] = "    ";
+	if (o->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+	snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->arg ? " " : "",
+		 o->arg ? o->arg : "");
+	if (strlen(left) > LEFT_COLUMN)
+		fprintf(to, "  %s\n  %-*s  %s\n", left, LEFT_COLUMN, "", o->help);
+	else
+		fprintf(to, "  %-*s  %s\n", LEFT_COLUMN, left, o->help);
+}
+
+static void print_options(FILE *to, const struct cli_option *o)
+{
+	for (; o && o->name; o++)
+		print_option(to, o);
+}
+
+void cli_help_command(FILE *to, const struct cli_command *c)
+{
+	fprintf(to, "sandbox-agent %s%s%s%s: %s\n", c->name, c->tables[0] ? " [OPTIONS]" : "",
+		c->args[0] ? " " : "", c->args, c->help);
+	if (c->more)
+		fprintf(to, "%s\n", c->more);
+	if (c->tables[0])
+		fprintf(to, "\noptions:\n");
+	for (size_t i = 0; i < CLI_TABLES_MAX; i++)
+		print_options(to, c->tables[i]);
+	fprintf(to, "\nevery command:\n");
+	print_options(to, cli_global_options);
+	fprintf(to, "\nexample:\n  %s\n", c->example);
+}
+
+void cli_help_all(FILE *to)
+{
+	fprintf(to, "sandbox-agent: agent CLIs in disposable containers\n\n"
+		    "usage: sandbox-agent [OPTIONS] COMMAND ...\n\n");
+	for (size_t i = 0; cli_commands[i]; i++) {
+		const struct cli_command *c = cli_commands[i];
+		char left[96];
+		snprintf(left, sizeof(left), "%s %s", c->name, c->args);
+		fprintf(to, "  %-*s  %s\n", LEFT_COLUMN, left, c->help);
+	}
+	fprintf(to, "\nevery command:\n");
+	print_options(to, cli_global_options);
+	fprintf(to, "\nexample:\n  %s\n\nmore: sandbox-agent COMMAND --help\n",
+		cli_command_run.example);
+}
+
+/* `help run`, `help image build`. */
+static int help(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	(void)options;
+	if (args->n == 0) {
+		cli_help_all(stdout);
+		return 0;
+	}
+	int words;
+	const struct cli_command *c = cli_command_find(args->v, &words);
+	if (c) {
+		cli_help_command(stdout, c);
+		return 0;
+	}
+	size_t len = strlen(args->v[0]);
+	for (size_t i = 0; cli_commands[i] && cli_command_group(args->v[0]); i++) {
+		c = cli_commands[i];
+		if (!strncmp(c->name, args->v[0], len) && c->name[len] == ' ')
+			fprintf(stdout, "  %-*s  %s\n", LEFT_COLUMN, c->name, c->help);
+	}
+	if (cli_command_group(args->v[0]))
+		return 0;
+	return cli_usage(cli, "sandbox-agent help lists them", "no command '%s'", args->v[0]);
+}
+
+const struct cli_command cli_command_help = {
+	.name = "help",
+	.args = "[COMMAND]",
+	.help = "what there is, and how it is used",
+	.example = "sandbox-agent help run",
+	.max_args = 2,
+	.run = help,
+};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* What comes from files, stdin and our environment. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ENV_FILE_MAX = 4 << 20 };
+
+/* One more byte than asked for shows that there is more. */
+static int read_fd(int fd, const char *what, size_t max, char **ret, size_t *ret_len,
+		   struct sba_error *err)
+{
+	CLI_FREE char *data = NULL;
+	size_t len = 0, cap = 0;
+	for (;;) {
+		if (cap - len < 2) {
+			cap = cap ? cap * 2 : 65536;
+			char *grown = realloc(data, cap);
+			if (!grown)
+				return cli_fail_nomem(err);
+			data = grown;
+		}
+		ssize_t n = read(fd, data + len, cap - len - 1);
+		if (n < 0 && errno == EINTR && !cli_signals_caught())
+			continue;
+		if (n < 0)
+			return cli_fail(err, errno == EINTR ? SBA_ECANCELED : SBA_EIO, NULL,
+					"reading %s: %s", what, strerror(errno));
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len > max)
+			return cli_fail(err, SBA_ELIMIT, NULL, "%s is larger than %zu bytes", what,
+					max);
+	}
+	data[len] = '\0';
+	*ret = data;
+	*ret_len = len;
+	data = NULL;
+	return 0;
+}
+
+int cli_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct sba_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return cli_fail(err, SBA_EIO, NULL, "open %s: %s", path, strerror(errno));
+	int rc = read_fd(fd, path, max, ret, ret_len, err);
+	close(fd);
+	return rc;
+}
+
+int cli_read_text(const char *text, size_t max, char **ret, size_t *ret_len, struct sba_error *err)
+{
+	if (!strcmp(text, "-"))
+		return read_fd(STDIN_FILENO, "stdin", max, ret, ret_len, err);
+	char *copy = strdup(text);
+	if (!copy)
+		return cli_fail_nomem(err);
+	*ret = copy;
+	*ret_len = strlen(text);
+	return 0;
+}
+
+static int env_push(struct cli_env *env, char *take_var, struct sba_error *err)
+{
+	char **v = take_var ? realloc(env->v, (env->n + 2) * sizeof(*v)) : NULL;
+	if (!v) {
+		free(take_var);
+		return cli_fail_nomem(err);
+	}
+	env->v = v;
+	v[env->n++] = take_var;
+	v[env->n] = NULL;
+	return 0;
+}
+
+int cli_env_add(struct cli_env *env, const char *var, struct sba_error *err)
+{
+	size_t name = strcspn(var, "=");
+	if (name == 0 || strcspn(var, " \t") < name)
+		return cli_fail(err, SBA_EINVAL, "-e NAME=VALUE, or -e NAME to pass ours on",
+				"'%s' names no variable", var);
+	if (var[name] == '=')
+		return env_push(env, strdup(var), err);
+	/* As docker does it: a name alone takes our value, and is left out
+	 * where there is none. */
+	const char *value = getenv(var);
+	char *pair = NULL;
+	if (!value)
+		return 0;
+	if (asprintf(&pair, "%s=%s", var, value) < 0)
+		pair = NULL;
+	return env_push(env, pair, err);
+}
+
+/* docker's format: a variable a line, nothing is unquoted, # begins a comment line. */
+static int env_add_file(struct cli_env *env, const char *path, struct sba_error *err)
+{
+	CLI_FREE char *text = NULL;
+	size_t len, number = 0;
+	int rc = cli_read_file(path, ENV_FILE_MAX, &text, &len, err);
+	char *next = text;
+	while (rc == 0 && next) {
+		char *line = strsep(&next, "\n");
+		number++;
+		line[strcspn(line, "\r")] = '\0';
+		line += strspn(line, " \t");
+		if (!*line || *line == '#')
+			continue;
+		rc = cli_env_add(env, line, err);
+		if (rc == SBA_EINVAL)
+			rc = cli_fail(err, SBA_EINVAL, "one NAME=VALUE a line",
+				      "%s: line %zu names no variable", path, number);
+	}
+	return rc;
+}
+
+int cli_env_collect(struct cli_env *env, const struct cli_list *files, const struct cli_list *vars,
+		    struct sba_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < files->n; i++)
+		rc = env_add_file(env, files->v[i], err);
+	for (size_t i = 0; rc == 0 && i < vars->n; i++)
+		rc = cli_env_add(env, vars->v[i], err);
+	return rc;
+}
+
+void cli_env_fini(struct cli_env *env)
+{
+	for (size_t i = 0; i < env->n; i++)
+		free(env->v[i]);
+	free(env->v);
+	*env = (struct cli_env){ 0 };
+}

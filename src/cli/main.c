@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* From the words on the command line to a command and its exit status. */
+#include "cli.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An error before --json was reached is still told the way that was asked for. */
+static bool wants_json(char *const *argv)
+{
+	for (; *argv && strcmp(*argv, "--") != 0; argv++) {
+		if (!strcmp(*argv, "--json"))
+			return true;
+	}
+	return false;
+}
+
+static int unknown_command(struct cli *cli, char *const *words)
+{
+	char both[128], hint[160];
+	bool group = cli_command_group(words[0]);
+	snprintf(both, sizeof(both), "%s%s%s", words[0], group && words[1] ? " " : "",
+		 group && words[1] ? words[1] : "");
+	const char *near = cli_command_nearest(both);
+	if (near)
+		snprintf(hint, sizeof(hint), "did you mean %s?", near);
+	else if (group)
+		snprintf(hint, sizeof(hint), "sandbox-agent help %s lists them", words[0]);
+	else
+		snprintf(hint, sizeof(hint), "sandbox-agent help lists them");
+	if (group && !words[1])
+		return cli_usage(cli, hint, "'%s' needs to know what to do", words[0]);
+	return cli_usage(cli, hint, "no command '%s'", both);
+}
+
+static int check_count(const struct cli_command *c, const struct cli_args *args,
+		       struct sba_error *err)
+{
+	bool few = args->n < c->min_args;
+	if (!few && (c->max_args < 0 || args->n <= c->max_args))
+		return 0;
+	char hint[SBA_ERROR_HINT_MAX];
+	snprintf(hint, sizeof(hint), "sandbox-agent %s %s\nas in:  %s", c->name, c->args,
+		 c->example);
+	if (few)
+		return cli_fail(err, SBA_EINVAL, hint, "%s: something is missing", c->name);
+	return cli_fail(err, SBA_EINVAL, hint, "%s: '%.64s' is one word too many", c->name,
+			args->v[c->max_args]);
+}
+
+/* -q, -v and --color are known only now: they may come after the command. */
+static int run_command(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	const struct cli_command *c = cli->command;
+	struct sba_error err;
+	cli_look_init(&cli->look, cli->color);
+	if (cli->look.err_tty && !cli->quiet && !cli->json)
+		cli->status = (struct cli_status){ .to = stderr, .columns = cli->look.columns };
+	if (cli->help) {
+		cli_help_command(stdout, c);
+		return 0;
+	}
+	if (check_count(c, args, &err) < 0)
+		return cli_report(cli, &err);
+	return c->run(cli, options, args);
+}
+
+static int parse_and_run(struct cli *cli, char **words)
+{
+	const struct cli_command *c = cli->command;
+	void *options = calloc(1, c->options_size + 1);
+	struct cli_scope scopes[CLI_TABLES_MAX + 1] = {
+		{ c->tables[0], options },
+		{ c->tables[1], options },
+		{ cli_global_options, cli },
+	};
+	struct cli_args args = { 0 };
+	struct sba_error err;
+	int rc = options ? cli_parse(scopes, CLI_LEN(scopes), words,
+				     c->verbatim_after ? c->verbatim_after : INT_MAX, &args, &err)
+			 : cli_fail_nomem(&err);
+	if (rc < 0) {
+		cli->json = cli->json || wants_json(words);
+		rc = cli_report(cli, &err);
+	} else {
+		rc = run_command(cli, options, &args);
+	}
+	cli_args_free(&args);
+	if (options)
+		cli_scopes_free(scopes, CLI_LEN(scopes));
+	free(options);
+	return rc;
+}
+
+static int dispatch(struct cli *cli, char **words)
+{
+	static char version[] = "version";
+	static char *version_words[] = { version, NULL };
+	if (cli->version && !words[0])
+		words = version_words;
+	if (!words[0]) {
+		cli_help_all(cli->help ? stdout : stderr);
+		return cli->help ? 0 : CLI_EXIT_USAGE;
+	}
+	int n;
+	cli->command = cli_command_find(words, &n);
+	if (cli->command)
+		return parse_and_run(cli, words + n);
+	if (cli->help && cli_command_group(words[0])) {
+		cli_help_all(stdout);
+		return 0;
+	}
+	cli->json = cli->json || wants_json(words);
+	return unknown_command(cli, words);
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli = { .prefix = getenv("SANDBOX_AGENT_RESOURCE_PREFIX") };
+	struct cli_scope global = { cli_global_options, &cli };
+	struct cli_args words = { 0 };
+	struct sba_error err;
+	if (cli.prefix && !cli.prefix[0])
+		cli.prefix = NULL;
+	cli_look_init(&cli.look, NULL);
+	int rc = cli_parse(&global, 1, argv + (argc > 0), 0, &words, &err);
+	if (rc < 0)
+		rc = cli_report(&cli, &err);
+	else
+		rc = dispatch(&cli, words.v);
+	cli_args_free(&words);
+	cli_close(&cli);
+	/* What could not be written is no success; a closed pipe needs no words. */
+	if (fflush(stdout) != 0 && rc == 0)
+		rc = 1;
+	return rc;
+}

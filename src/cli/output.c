@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* What the terminal can show, and text measured and made fit for it. */
+#include "cli.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+void cli_free(void *p)
+{
+	free(*(void **)p);
+}
+
+void cli_free_json(json_t **j)
+{
+	json_decref(*j);
+}
+
+/* The first of the three that is set decides, as libc has it; looked at as
+ * text, because the locale that it names need not be installed here. */
+static bool locale_is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	for (size_t i = 0; i < CLI_LEN(names); i++) {
+		const char *v = getenv(names[i]);
+		if (v && v[0])
+			return strcasestr(v, "UTF-8") || strcasestr(v, "UTF8");
+	}
+	return false;
+}
+
+static bool wants_colour(const char *color, bool tty)
+{
+	if (color && strcmp(color, "auto") != 0)
+		return !strcmp(color, "always");
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	return tty && !(no && no[0]) && !(term && !strcmp(term, "dumb"));
+}
+
+void cli_look_init(struct cli_look *look, const char *color)
+{
+	unsigned short rows, columns;
+	cli_term_size(&rows, &columns);
+	look->utf8 = locale_is_utf8();
+	look->out_tty = isatty(STDOUT_FILENO);
+	look->err_tty = isatty(STDERR_FILENO);
+	look->out_colour = wants_colour(color, look->out_tty);
+	look->err_colour = wants_colour(color, look->err_tty);
+	look->columns = columns;
+}
+
+const char *cli_mark(const struct cli_look *look, enum cli_mark mark)
+{
+	static const char *const marks[][2] = {
+		[CLI_MARK_TEXT] = { "*", "●" }, [CLI_MARK_TOOL] = { ">", "▸" },
+		[CLI_MARK_PIPE] = { "|", "│" }, [CLI_MARK_OK] = { "ok", "✓" },
+		[CLI_MARK_FAIL] = { "x", "✗" }, [CLI_MARK_GET] = { "<-", "←" },
+		[CLI_MARK_DOT] = { "-", "·" },  [CLI_MARK_MORE] = { "...", "…" },
+	};
+	return marks[mark][look->utf8];
+}
+
+const char *cli_sgr(bool colour, const char *code, char buf[16])
+{
+	buf[0] = '\0';
+	if (colour)
+		snprintf(buf, 16, "\033[%sm", code);
+	return buf;
+}
+
+static unsigned next_char(const char **s)
+{
+	const unsigned char *u = (const unsigned char *)*s;
+	unsigned c = u[0];
+	int more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
+	if (more)
+		c &= 0x3FU >> more;
+	*s += 1;
+	while (more-- && (**s & 0xC0) == 0x80) {
+		c = c << 6 | (**(const unsigned char **)s & 0x3FU);
+		*s += 1;
+	}
+	return c;
+}
+
+static bool in_range(unsigned c, const unsigned (*ranges)[2], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (c >= ranges[i][0] && c <= ranges[i][1])
+			return true;
+	}
+	return false;
+}
+
+/* A table of our own: wcwidth() knows only what the locale in force knows. */
+static int char_width(unsigned c)
+{
+	static const unsigned zero[][2] = { { 0x300, 0x36F },   { 0x483, 0x489 },
+					    { 0x591, 0x5BD },   { 0x610, 0x61A },
+					    { 0x64B, 0x65F },   { 0x200B, 0x200F },
+					    { 0x20D0, 0x20FF }, { 0xFE00, 0xFE0F } };
+	static const unsigned wide[][2] = { { 0x1100, 0x115F },   { 0x2E80, 0x303E },
+					    { 0x3041, 0xA4CF },   { 0xAC00, 0xD7A3 },
+					    { 0xF900, 0xFAFF },   { 0xFE30, 0xFE6F },
+					    { 0xFF00, 0xFF60 },   { 0xFFE0, 0xFFE6 },
+					    { 0x1F300, 0x1F64F }, { 0x1F680, 0x1F6FF },
+					    { 0x1F900, 0x1FAFF }, { 0x20000, 0x3FFFD } };
+	if (in_range(c, zero, CLI_LEN(zero)))
+		return 0;
+	return in_range(c, wide, CLI_LEN(wide)) ? 2 : 1;
+}
+
+int cli_width(const char *s)
+{
+	int width = 0;
+	while (*s)
+		width += char_width(next_char(&s));
+	return width;
+}
+
+size_t cli_fit(const char *s, int columns)
+{
+	const char *c = s;
+	while (*c) {
+		const char *next = c;
+		columns -= char_width(next_char(&next));
+		if (columns < 0)
+			break;
+		c = next;
+	}
+	return (size_t)(c - s);
+}
+
+char *cli_line(const struct cli_look *look, const char *s, int columns)
+{
+	char *line = sba_visible(s, strlen(s), true);
+	if (!line || columns <= 0 || cli_width(line) <= columns)
+		return line;
+	const char *more = cli_mark(look, CLI_MARK_MORE);
+	int room = columns - cli_width(more);
+	size_t keep = cli_fit(line, room > 0 ? room : 0);
+	char *cut = malloc(keep + strlen(more) + 1);
+	if (cut) {
+		memcpy(cut, line, keep);
+		memcpy(cut + keep, more, strlen(more) + 1);
+	}
+	free(line);
+	return cut;
+}
+
+void cli_status_set(struct cli_status *s, const char *text)
+{
+	if (!s->to)
+		return;
+	/* One column stays free: a full line would wrap and be left behind. */
+	fprintf(s->to, "\r%.*s\033[K", (int)cli_fit(text, s->columns - 1), text);
+	fflush(s->to);
+	s->shown = true;
+}
+
+void cli_status_clear(struct cli_status *s)
+{
+	if (!s->to || !s->shown)
+		return;
+	fputs("\r\033[K", s->to);
+	fflush(s->to);
+	s->shown = false;
+}
+
+bool cli_write(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+		if (n >= 0) {
+			p += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+			poll(&pfd, 1, -1);
+		} else if (errno != EINTR) {
+			return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* How errors and remarks are shown: for people, or as one JSON object. */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cli_fail(struct sba_error *err, int code, const char *hint, const char *fmt, ...)
+{
+	*err = (struct sba_error){ .code = code };
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	if (hint)
+		snprintf(err->hint, sizeof(err->hint), "%s", hint);
+	return code;
+}
+
+int cli_fail_nomem(struct sba_error *err)
+{
+	return cli_fail(err, SBA_ENOMEM, NULL, "out of memory");
+}
+
+/* The library's texts may be cut within a character, and quote others. */
+static json_t *json_text(const char *s)
+{
+	CLI_FREE char *visible = NULL;
+	if (!sba_utf8_valid(s, strlen(s)))
+		visible = sba_visible(s, strlen(s), false);
+	return json_string(visible ? visible : s);
+}
+
+static void report_json(const struct sba_error *err, const struct sba_code_info *info)
+{
+	CLI_JSON json_t *j =
+		json_pack("{s:{s:s, s:o, s:o, s:b}}", "error", "code", info->name, "message",
+			  json_text(err->text), "hint", json_text(err->hint), "retry", info->retry);
+	CLI_FREE char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	fprintf(stderr, "%s\n", text ? text : "{\"error\":{\"code\":\"out_of_memory\"}}");
+}
+
+/* Each line after the first is indented. */
+static void print_lines(const char *first, const char *indent, const char *text)
+{
+	CLI_FREE char *visible = sba_visible(text, strlen(text), false);
+	const char *line = visible ? visible : "";
+	const char *lead = first;
+	while (*line) {
+		size_t len = strcspn(line, "\n");
+		fprintf(stderr, "%s%.*s\n", lead, (int)len, line);
+		line += len + (line[len] == '\n');
+		lead = indent;
+	}
+}
+
+static void report_text(const struct cli *cli, const struct sba_error *err)
+{
+	char red[16], first[64];
+	bool colour = cli->look.err_colour;
+	snprintf(first, sizeof(first), "%serror:%s ", cli_sgr(colour, "31", red),
+		 colour ? "\033[0m" : "");
+	print_lines(first, "  ", err->text[0] ? err->text : "(no more is known)");
+	print_lines("  ", "  ", err->hint);
+}
+
+int cli_report(struct cli *cli, const struct sba_error *err)
+{
+	const struct sba_code_info *info = sba_code_info(err->code);
+	cli_status_clear(&cli->status);
+	fflush(stdout);
+	if (cli->json)
+		report_json(err, info);
+	else
+		report_text(cli, err);
+	if (cli->command && cli->command->failure)
+		return cli->command->failure;
+	return info->exit_status;
+}
+
+int cli_usage(struct cli *cli, const char *hint, const char *fmt, ...)
+{
+	struct sba_error err = { .code = SBA_EINVAL };
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(err.text, sizeof(err.text), fmt, ap);
+	va_end(ap);
+	if (hint)
+		snprintf(err.hint, sizeof(err.hint), "%s", hint);
+	return cli_report(cli, &err);
+}
+
+void cli_note(struct cli *cli, const char *fmt, ...)
+{
+	if (cli->quiet || cli->json)
+		return;
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	cli_status_clear(&cli->status);
+	fflush(stdout);
+	print_lines("", "  ", text);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* `run`: a sandbox for one turn, its work brought home, nothing left behind. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct run_options {
+	struct cli_spawn spawn; /* first: its table counts from here */
+	struct cli_list get;
+	bool keep;
+};
+
+#define FIELD(name) offsetof(struct run_options, name)
+
+static const struct cli_option run_options[] = {
+	{ "get", 0, CLI_LIST, "PATH[:DEST]", "brings a file or folder home (to ./)", FIELD(get),
+	  0 },
+	{ "keep", 0, CLI_FLAG, NULL, "keeps the sandbox, and says its name", FIELD(keep), 0 },
+	{ "timeout", 0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)", FIELD(spawn.timeout),
+	  0 },
+	{ "idle-timeout", 0, CLI_DURATION, "TIME",
+	  "ends a turn that is quiet so long (10m; 0: none)", FIELD(spawn.idle_timeout), 0 },
+	{ 0 },
+};
+
+/* ---- files brought home ---- */
+
+static int make_parents(char *path, struct sba_error *err)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		int bad = mkdir(path, 0777) < 0 && errno != EEXIST;
+		int why = errno;
+		*slash = '/';
+		if (bad)
+			return cli_fail(err, SBA_EIO, NULL, "make the folders of %s: %s", path,
+					strerror(why));
+	}
+	return 0;
+}
+
+/* PATH[:DEST] taken apart: absolute inside, and a place here. */
+struct get {
+	char *from;
+	char *to;
+};
+
+static void get_fini(struct get *g)
+{
+	free(g->from);
+	free(g->to);
+}
+
+static int get_parse(const char *arg, struct get *ret, struct sba_error *err)
+{
+	size_t len = strcspn(arg, ":");
+	const char *dest = arg[len] ? arg + len + 1 : "";
+	struct get g = { 0 };
+	if (len == 0)
+		return cli_fail(err, SBA_EINVAL, "as in:  --get /workspace/qs.py:./qs.py",
+				"--get '%s' names no path", arg);
+	if (asprintf(&g.from, "%s%.*s", arg[0] == '/' ? "" : "/workspace/", (int)len, arg) < 0)
+		return cli_fail_nomem(err);
+	for (size_t n = strlen(g.from); n > 1 && g.from[n - 1] == '/'; n--)
+		g.from[n - 1] = '\0';
+	const char *base = strrchr(g.from, '/') + 1;
+	if (asprintf(&g.to, "%s%s", *dest ? dest : "./", *dest ? "" : base) < 0) {
+		free(g.from);
+		return cli_fail_nomem(err);
+	}
+	*ret = g;
+	return 0;
+}
+
+static void refused(void *user, const char *name, const char *why)
+{
+	cli_note(user, "refused: %s (%s)", name, why);
+}
+
+static void told_json(json_t *result, const struct get *g, const struct sba_transfer_report *r,
+		      const struct sba_error *err)
+{
+	json_t *files = json_object_get(result, "files");
+	json_t *j = json_pack("{s:s, s:s}", "path", g->from, "dest", g->to);
+	if (err)
+		json_object_set_new(j, "error", json_string(err->text));
+	else
+		json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
+	json_array_append_new(files, j);
+}
+
+static void told(struct cli *cli, const struct get *g, const struct sba_transfer_report *r)
+{
+	char size[32], count[48] = "";
+	const char *shown = strncmp(g->to, "./", 2) ? g->to : g->to + 2;
+	if (r->files != 1)
+		snprintf(count, sizeof(count), "  %llu files", (unsigned long long)r->files);
+	cli_note(cli, "%s %s%s  %s", cli_mark(&cli->look, CLI_MARK_GET), shown, count,
+		 sba_format_size((int64_t)r->bytes, size, sizeof(size)));
+}
+
+static int get_one(struct cli *cli, struct sba_sandbox *s, const char *arg, json_t *result,
+		   struct sba_error *err)
+{
+	struct get g;
+	int rc = get_parse(arg, &g, err);
+	if (rc < 0)
+		return rc;
+	struct sba_transfer_options to = { .replace = true, .refused = refused, .user = cli };
+	struct sba_transfer_report report = { 0 };
+	rc = make_parents(g.to, err);
+	if (rc == 0)
+		rc = sba_sandbox_download(s, g.from, g.to, &to, &report, err);
+	if (result)
+		told_json(result, &g, &report, rc < 0 ? err : NULL);
+	if (rc == 0)
+		told(cli, &g, &report);
+	get_fini(&g);
+	return rc;
+}
+
+/* Each is tried: what is there is not held back by what is not. */
+static int get_all(struct cli *cli, struct sba_sandbox *s, const struct cli_list *get,
+		   json_t *result)
+{
+	int status = 0;
+	if (result && get->n)
+		json_object_set_new(result, "files", json_array());
+	for (size_t i = 0; i < get->n && !cli_signals_caught(); i++) {
+		struct sba_error err;
+		if (get_one(cli, s, get->v[i], result, &err) < 0)
+			status = cli_report(cli, &err);
+	}
+	return status;
+}
+
+static int check_gets(const struct cli_list *get, struct sba_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < get->n; i++) {
+		struct get g = { 0 };
+		rc = get_parse(get->v[i], &g, err);
+		get_fini(&g);
+	}
+	return rc;
+}
+
+/* ---- the command ---- */
+
+static void defaults(struct cli_spawn *s, bool keep)
+{
+	if (!s->keepalive && !keep)
+		s->keepalive = 30 * 1000;
+	if (!s->max_lifetime && !keep)
+		s->max_lifetime = 6 * 3600 * 1000;
+}
+
+/* The turn, then its files; a failed turn's files are offered too, but its
+ * verdict decides. */
+static int turn_and_files(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
+			  const char *prompt, size_t len)
+{
+	struct cli_turn turn = {
+		.prompt = prompt,
+		.prompt_len = len,
+		.model = o->spawn.model,
+		.script = o->spawn.script,
+		.offline = o->spawn.offline,
+		.timeout = o->spawn.timeout,
+		.idle_timeout = o->spawn.idle_timeout,
+		.hold_result = true,
+	};
+	int status = cli_turn_run(cli, s, &turn);
+	int files = get_all(cli, s, &o->get, turn.result);
+	if (turn.result)
+		cli_json_line(turn.result);
+	return status ? status : files;
+}
+
+static int end(struct cli *cli, const struct run_options *o, struct sba_sandbox *s, int status)
+{
+	char kept[256] = "nothing is left running";
+	int removed = 0;
+	if (o->keep) {
+		const char *name = sba_sandbox_info(s)->name;
+		snprintf(kept, sizeof(kept), "sandbox %s is kept", name);
+		cli_note(cli, "kept: sandbox-agent chat %s \"go on\"", name);
+	} else {
+		removed = cli_remove(cli, s);
+	}
+	sba_sandbox_close(s);
+	if (removed)
+		return status ? status : removed;
+	return cli_signals_exit(cli, status, kept);
+}
+
+static int run(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	struct run_options o = *(const struct run_options *)options;
+	CLI_FREE char *prompt = NULL;
+	size_t len = 0;
+	struct sba_sandbox *s = NULL;
+	struct sba_error err;
+	if (args->n > 2)
+		return cli_usage(cli, "quote it:  sandbox-agent run claude \"fix the tests\"",
+				 "the prompt is one word for the shell");
+	defaults(&o.spawn, o.keep);
+	int rc = cli_turn_prompt(args->v[1], &prompt, &len, &err);
+	if (rc == 0)
+		rc = check_gets(&o.get, &err);
+	if (rc == 0)
+		rc = cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
+	if (rc < 0 && cli_signals_caught())
+		return cli_signals_exit(cli, 1, "nothing is left running");
+	if (rc < 0)
+		return cli_report(cli, &err);
+	return end(cli, &o, s, turn_and_files(cli, &o, s, prompt, len));
+}
+
+const struct cli_command cli_command_run = {
+	.name = "run",
+	.args = "AGENT PROMPT",
+	.help = "a sandbox, one turn, the work brought home",
+	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.",
+	.example =
+		"sandbox-agent run claude --offline \"write hello.py and run it\" --get hello.py",
+	.tables = { run_options, cli_spawn_options },
+	.options_size = sizeof(struct run_options),
+	.min_args = 1,
+	.max_args = -1,
+	.run = run,
+};

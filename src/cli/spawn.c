@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* What `run` and `up` share: an image, a sandbox made of it, a workspace in it. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(name) offsetof(struct cli_spawn, name)
+
+const struct cli_option cli_spawn_options[] = {
+	{ "offline", 0, CLI_FLAG, NULL, "the scripted model: no key, no network", FIELD(offline),
+	  0 },
+	{ "script", 0, CLI_STRING, "FILE", "what the scripted model says", FIELD(script), 0 },
+	{ "model", 'm', CLI_STRING, "MODEL", "the model's name", FIELD(model), 0 },
+	{ "image", 0, CLI_STRING, "REF", "an image (default: the agent's pinned one)", FIELD(image),
+	  0 },
+	{ "pull", 0, CLI_STRING, "missing|never|always", "when to pull the image (missing)",
+	  FIELD(pull), 0 },
+	{ "name", 0, CLI_STRING, "NAME", "the sandbox's name (default: made up)", FIELD(name), 0 },
+	{ "tag", 0, CLI_STRING, "WORD", "a word for ps --filter tag=WORD", FIELD(tag), 0 },
+	{ "workspace", 'w', CLI_STRING, "DIR[:PATH]", "copies a folder in (to /workspace)",
+	  FIELD(workspace), 0 },
+	{ "env", 'e', CLI_LIST, "K=V", "a variable; K alone passes ours on", FIELD(env), 0 },
+	{ "env-file", 0, CLI_LIST, "FILE", "variables, one a line", FIELD(env_file), 0 },
+	{ "user", 0, CLI_STRING, "USER", "who it runs as (default: the image's)", FIELD(user), 0 },
+	{ "memory", 0, CLI_SIZE, "SIZE", "at most so much memory (2g)", FIELD(memory), 1 << 20 },
+	{ "cpus", 0, CLI_DOUBLE, "N", "at most so many CPUs (2)", FIELD(cpus), 0 },
+	{ "pids", 0, CLI_INT, "N", "at most so many processes (512)", FIELD(pids), 1 },
+	{ "runtime", 0, CLI_STRING, "NAME", "the engine's runtime to use", FIELD(runtime), 0 },
+	{ "keepalive", 0, CLI_DURATION, "TIME",
+	  "idle time until it ends itself (run 30s, up 1h; 0: never)", FIELD(keepalive), 0 },
+	{ "max-lifetime", 0, CLI_DURATION, "TIME", "ends it in any case (run 6h, up 24h; 0: never)",
+	  FIELD(max_lifetime), 0 },
+	{ "ca-file", 0, CLI_STRING, "FILE", "a CA bundle that programs inside trust",
+	  FIELD(ca_file), 0 },
+	{ 0 },
+};
+
+static enum sba_pull pull_of(const char *word)
+{
+	if (word && !strcmp(word, "never"))
+		return SBA_PULL_NEVER;
+	return word && !strcmp(word, "always") ? SBA_PULL_ALWAYS : SBA_PULL_MISSING;
+}
+
+static int check(const struct cli_spawn *o, struct sba_error *err)
+{
+	if (o->offline)
+		return 0;
+	if (o->script)
+		return cli_fail(err, SBA_EINVAL, "add --offline", "--script is for --offline");
+	return cli_fail(err, SBA_EUNSUPPORTED, "--offline runs the scripted model",
+			"calls to a real model need the relay, which this version does not have");
+}
+
+static int unknown_agent(const char *agent, struct sba_error *err)
+{
+	const char *const *names = sba_agent_names();
+	size_t n = 0;
+	char hint[256] = "";
+	while (names[n])
+		n++;
+	int near = sba_nearest(agent, names, n);
+	if (near >= 0) {
+		snprintf(hint, sizeof(hint), "did you mean %s?", names[near]);
+		return cli_fail(err, SBA_EINVAL, hint, "no agent '%s'", agent);
+	}
+	size_t len = 0;
+	for (size_t i = 0; i < n && len < sizeof(hint); i++)
+		len += (size_t)snprintf(hint + len, sizeof(hint) - len, "%s%s",
+					i ? ", " : "there is: ", names[i]);
+	return cli_fail(err, SBA_EINVAL, hint, "no agent '%s'", agent);
+}
+
+static bool known_agent(const char *agent)
+{
+	for (const char *const *n = sba_agent_names(); *n; n++) {
+		if (!strcmp(*n, agent))
+			return true;
+	}
+	return false;
+}
+
+/* The image, on the engine. */
+static int image_for(struct cli *cli, const struct cli_spawn *o, const char *agent,
+		     const char **ret_ref, struct sba_error *err)
+{
+	struct cli_build build = { .cli = cli };
+	struct sba_image_options io = {
+		.ca_file = o->ca_file,
+		.progress = cli->json ? NULL : cli_build_progress,
+		.user = &build,
+	};
+	const char *ref = o->image;
+	int rc = ref ? 0 : cli_images(cli, err);
+	if (rc == 0 && !ref)
+		ref = sba_images_ref(cli->images, agent);
+	if (rc == 0 && !ref)
+		rc = cli_fail(err, SBA_ECONFIG, "name one:  --image REF",
+			      "no image is pinned for '%s'", agent);
+	if (rc == 0)
+		rc = sba_image_ensure(cli->engine, ref, pull_of(o->pull), &io, err);
+	cli_status_clear(&cli->status);
+	if (rc == 0)
+		*ret_ref = ref;
+	else if (rc == SBA_EIMAGE && !o->image && !err->hint[0])
+		snprintf(err->hint, sizeof(err->hint), "make it:  sandbox-agent image build %s",
+			 agent);
+	return rc;
+}
+
+static int create(struct cli *cli, const struct cli_spawn *o, const char *agent, const char *image,
+		  struct sba_sandbox **ret, struct sba_error *err)
+{
+	struct cli_env env = { 0 };
+	int rc = cli_env_collect(&env, &o->env_file, &o->env, err);
+	struct sba_sandbox_options so = {
+		.name = o->name,
+		.prefix = cli->prefix,
+		.tag = o->tag,
+		.image = image,
+		.user = o->user,
+		.agent = agent,
+		.provider = "scripted",
+		.env = (const char *const *)env.v,
+		.keepalive_ms = o->keepalive,
+		.max_lifetime_ms = o->max_lifetime,
+		.memory = o->memory,
+		.cpus = o->cpus,
+		.pids = o->pids,
+		.runtime = o->runtime,
+		.ca_file = o->ca_file,
+	};
+	if (rc == 0)
+		rc = sba_sandbox_create(cli->engine, &so, ret, err);
+	cli_env_fini(&env);
+	return rc;
+}
+
+static void left_out(void *user, const char *name, const char *why)
+{
+	struct cli *cli = user;
+	if (cli->verbose)
+		cli_note(cli, "left out: %s (%s)", name, why);
+}
+
+/* "DIR" or "DIR:/PATH". */
+static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s,
+			 struct sba_error *err)
+{
+	CLI_FREE char *dir = strdup(arg);
+	if (!dir)
+		return cli_fail_nomem(err);
+	char *colon = strrchr(dir, ':');
+	const char *path = colon && colon[1] == '/' ? colon + 1 : NULL;
+	if (path)
+		*colon = '\0';
+	struct sba_transfer_options to = { .refused = left_out, .user = cli };
+	struct sba_transfer_report report = { 0 };
+	int rc = sba_sandbox_add_workspace(s, dir, path, &to, &report, err);
+	if (rc < 0)
+		return rc;
+	char size[32], left[64] = "";
+	if (report.refused)
+		snprintf(left, sizeof(left), ", %llu left out%s",
+			 (unsigned long long)report.refused, cli->verbose ? "" : " (names: -v)");
+	cli_note(cli, "workspace: %llu files, %s%s", (unsigned long long)report.files,
+		 sba_format_size((int64_t)report.bytes, size, sizeof(size)), left);
+	return 0;
+}
+
+int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
+	      struct sba_sandbox **ret, struct sba_error *err)
+{
+	const char *image = NULL;
+	struct sba_sandbox *s = NULL;
+	if (!known_agent(agent))
+		return unknown_agent(agent, err);
+	int rc = check(o, err);
+	if (rc == 0)
+		rc = cli_engine(cli, err);
+	if (rc == 0)
+		rc = image_for(cli, o, agent, &image, err);
+	if (rc == 0)
+		rc = create(cli, o, agent, image, &s, err);
+	if (rc == 0 && o->workspace)
+		rc = add_workspace(cli, o->workspace, s, err);
+	if (rc < 0 && s) {
+		cli_remove(cli, s);
+		sba_sandbox_close(s);
+		return rc;
+	}
+	if (rc == 0)
+		*ret = s;
+	return rc;
+}
+
+int cli_remove(struct cli *cli, struct sba_sandbox *s)
+{
+	struct sba_error err;
+	if (sba_sandbox_remove(s, &err) == 0)
+		return 0;
+	const char *name = sba_sandbox_info(s)->name;
+	struct sba_error told = { .code = err.code };
+	snprintf(told.text, sizeof(told.text), "sandbox '%s' could not be removed: %.800s", name,
+		 err.text);
+	snprintf(told.hint, sizeof(told.hint), "try again:  sandbox-agent rm %s", name);
+	return cli_report(cli, &told);
+}

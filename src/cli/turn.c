@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* One turn, from the prompt to the exit status, shown as it happens. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PROMPT_MAX = 256 << 20, SCRIPT_MAX = 16 << 20, TICK_MS = 1000 };
+
+int cli_turn_prompt(const char *word, char **ret, size_t *ret_len, struct sba_error *err)
+{
+	static const char hint[] = "as in:  sandbox-agent run claude --offline \"fix the tests\"";
+	CLI_FREE char *prompt = NULL;
+	size_t len = 0;
+	if (!word)
+		return cli_fail(err, SBA_EINVAL, hint,
+				"give a prompt (or - to read it from stdin)");
+	int rc = cli_read_text(word, PROMPT_MAX, &prompt, &len, err);
+	if (rc < 0)
+		return rc;
+	if (strspn(prompt, " \t\r\n") == len)
+		return cli_fail(err, SBA_EINVAL, hint, "the prompt is empty");
+	*ret = prompt;
+	*ret_len = len;
+	prompt = NULL;
+	return 0;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void header(struct cli *cli, const struct sba_sandbox_info *i)
+{
+	char version[64], bold[16];
+	const struct cli_look *look = &cli->look;
+	if (cli->quiet)
+		return;
+	const char *dot = cli_mark(look, CLI_MARK_DOT);
+	cli_ref_version(i->image, i->agent, version, sizeof(version));
+	fprintf(stderr, "%s%s%s%s%s %s %s model %s sandbox %s\n",
+		cli_sgr(look->err_colour, "1", bold), i->agent, look->err_colour ? "\033[0m" : "",
+		version[0] ? " " : "", version, dot, i->provider, dot, i->name);
+}
+
+static void header_json(const struct sba_sandbox_info *i)
+{
+	cli_json_line(json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "v", 1, "type", "start", "agent",
+				i->agent, "sandbox", i->name, "image", i->image, "provider",
+				i->provider));
+}
+
+/* A reader who has gone away needs no more: the turn ends. */
+static void show_event(struct cli *cli, struct cli_render *r, struct sba_turn *t,
+		       const struct sba_event *e)
+{
+	if (cli->json)
+		cli_json_line(cli_json_event(e));
+	else
+		cli_render_event(r, e);
+	if (ferror(stdout))
+		sba_turn_cancel(t);
+}
+
+static int follow(struct cli *cli, struct cli_render *r, struct sba_turn *t, struct sba_error *err)
+{
+	int64_t wait = cli->status.to ? TICK_MS : -1;
+	for (;;) {
+		const struct sba_event *e;
+		int rc = sba_turn_next(t, wait, &e, err);
+		if (rc == 1)
+			show_event(cli, r, t, e);
+		else if (rc == SBA_ETIMEOUT)
+			cli_render_tick(r, now_ms());
+		else
+			return rc;
+	}
+}
+
+static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, struct sba_turn *t)
+{
+	struct sba_turn_result result;
+	sba_turn_result(t, &result);
+	cli_render_end(r);
+	if (cli->json && o->hold_result)
+		o->result = cli_json_result(&result);
+	else if (cli->json)
+		cli_json_line(cli_json_result(&result));
+	else if (cli->quiet && result.text[0])
+		printf("%s\n", result.text);
+	else if (!cli->quiet)
+		cli_render_result(r, &result);
+	fflush(stdout);
+	if (result.verdict == SBA_VERDICT_OK)
+		return ferror(stdout) ? 1 : 0;
+	if (cli_signals_caught() || ferror(stdout))
+		return 1;
+	if (!result.error.code)
+		cli_fail(&result.error, sba_verdict_code(result.verdict), NULL, "%s",
+			 sba_verdict_name(result.verdict));
+	return cli_report(cli, &result.error);
+}
+
+static int open_agent(struct sba_sandbox *s, const struct cli_turn *o, struct sba_agent **ret,
+		      struct sba_error *err)
+{
+	CLI_FREE char *script = NULL;
+	size_t len;
+	int rc = o->script ? cli_read_file(o->script, SCRIPT_MAX, &script, &len, err) : 0;
+	struct sba_agent_options ao = { .offline = o->offline,
+					.script = script,
+					.model = o->model };
+	return rc < 0 ? rc : sba_agent_open(s, &ao, ret, err);
+}
+
+static int one_turn(struct cli *cli, struct sba_agent *a, struct cli_turn *o,
+		    const struct sba_turn_options *to, int *ret_status, struct sba_error *err)
+{
+	struct cli_render r = {
+		.look = &cli->look,
+		.status = &cli->status,
+		.out = stdout,
+		.err = stderr,
+		.verbose = cli->verbose,
+		.quiet = cli->quiet,
+		.last_ms = now_ms(),
+	};
+	struct sba_turn *t = NULL;
+	int rc = sba_turn_begin(a, to, &t, err);
+	if (rc < 0)
+		return rc;
+	cli_signals_turn(t);
+	rc = follow(cli, &r, t, err);
+	if (rc == 0)
+		*ret_status = conclude(cli, &r, o, t);
+	else
+		cli_render_end(&r);
+	cli_signals_turn(NULL);
+	cli_render_fini(&r);
+	sba_turn_free(t);
+	return rc;
+}
+
+int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o)
+{
+	struct sba_turn_options to = {
+		.prompt = o->prompt,
+		.prompt_len = o->prompt_len,
+		.timeout_ms = o->timeout,
+		.idle_timeout_ms = o->idle_timeout,
+	};
+	struct sba_agent *a = NULL;
+	struct sba_error err;
+	int status = 0;
+	int rc = open_agent(s, o, &a, &err);
+	if (rc == 0 && cli->json)
+		header_json(sba_sandbox_info(s));
+	else if (rc == 0)
+		header(cli, sba_sandbox_info(s));
+	if (rc == 0)
+		rc = one_turn(cli, a, o, &to, &status, &err);
+	sba_agent_close(a);
+	if (rc == 0)
+		return status;
+	return cli_signals_caught() ? 1 : cli_report(cli, &err);
+}
