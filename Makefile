@@ -24,7 +24,8 @@ HARD := -fstack-protector-strong -fPIE
 ifeq ($(SAN),)
 OPT  := -O2 -g -D_FORTIFY_SOURCE=3
 else
-OPT  := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+OPT  := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
+        $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer-no-link)
 endif
 CFLAGS_ALL = -std=c11 -D_GNU_SOURCE -DSBA_VERSION='"$(VERSION)"' $(OPT) $(WARN) $(HARD) \
              -fvisibility=hidden -Iinclude -Isrc -I$(B)/gen $(PKG_CFLAGS) $(CFLAGS)

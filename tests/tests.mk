@@ -1,35 +1,118 @@
 # SPDX-License-Identifier: MIT
-# How tests, fuzz targets and benchmarks are built and run. The library is
-# built a second time with AddressSanitizer and UBSan for every test.
+# How tests, fuzz targets and benchmarks are built and run. Everything is built
+# a second time with AddressSanitizer and UBSan, in build/asan, for the tests;
+# unit tests a third time without, for valgrind.
 
-SB       := build/asan
-UNIT_SRC := $(wildcard tests/unit/*_test.c)
-WIRE_SRC := $(wildcard tests/wire/*_test.c)
-INT_SRC  := $(wildcard tests/integration/*_test.c)
-E2E_SRC  := $(wildcard tests/e2e/*_test.c)
-FUZZ_SRC := $(wildcard tests/fuzz/*_fuzz.c)
-HELPERS  := $(wildcard tests/support/*.c)
+UNIT := $(patsubst tests/%.c,%,$(wildcard tests/unit/*_test.c))
+WIRE := $(patsubst tests/%.c,%,$(wildcard tests/wire/*_test.c))
+INT  := $(patsubst tests/%.c,%,$(wildcard tests/integration/*_test.c))
+E2E  := $(patsubst tests/%.c,%,$(wildcard tests/e2e/*_test.c))
+FUZZ := $(patsubst tests/%.c,%,$(wildcard tests/fuzz/*_fuzz.c))
 
-TEST_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) -Wno-conversion -fPIE -Iinclude -Isrc -Itests $(PKG_CFLAGS)
-ASAN        := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-TEST_LIBS   = $(PKG_LIBS) -lcmocka -lpthread -lm
+GUEST_OBJ   := $(patsubst %.c,$(B)/%.o,$(filter-out src/guest/main.c,$(GUEST_SRC)))
+SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
+CLI_PARTS   := $(filter-out %/main.o,$(CLI_OBJ))
+TEST_CFLAGS  = $(CFLAGS_ALL) -Itests -Wno-conversion -Wno-null-dereference
+TEST_LIBS    = $(PKG_LIBS) -lcmocka -lpthread -lm
 
-UNIT := $(UNIT_SRC:tests/%.c=build/asan/tests/%)
-WIRE := $(WIRE_SRC:tests/%.c=build/asan/tests/%)
-INT  := $(INT_SRC:tests/%.c=build/asan/tests/%)
-E2E  := $(E2E_SRC:tests/%.c=build/asan/tests/%)
-FUZZ := $(FUZZ_SRC:tests/%.c=build/asan/tests/%)
-UNIT_PLAIN := $(UNIT_SRC:tests/%.c=build/plain/tests/%)
+# What a test links beside the library: the guest's and the program's parts for
+# their own tests, the support code for all.
+parts = $(if $(findstring /guest_,$@),$(GUEST_OBJ)) $(if $(findstring /cli_,$@),$(CLI_PARTS)) \
+        $(SUPPORT_OBJ)
 
-GUEST_PURE := $(filter-out src/guest/main.c,$(GUEST_SRC))
+$(B)/tests/support/%.o: tests/support/%.c Makefile tests/tests.mk
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<
 
-.PHONY: FORCE
-FORCE:
+$(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<
 
-# The sanitized library and program, by the same rules in another folder.
-build/asan/libsandbox-agent.a build/asan/sandbox-agent: FORCE
-	@$(MAKE) --no-print-directory B=build/asan SAN=1 $@.really
+$(B)/tests/%_test: $(B)/tests/%_test.o $(B)/libsandbox-agent.a $(GUEST_OBJ) $(CLI_PARTS) $(SUPPORT_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $< $(parts) $(B)/libsandbox-agent.a $(TEST_LIBS)
 
-.PHONY: build/asan/libsandbox-agent.a.really build/asan/sandbox-agent.really
-build/asan/libsandbox-agent.a.really: $(if $(SAN),$(B)/libsandbox-agent.a)
-build/asan/sandbox-agent.really: $(if $(SAN),$(B)/sandbox-agent)
+# A fuzz target that replays its corpus; `make fuzz` links libFuzzer instead.
+$(B)/tests/fuzz/%_fuzz: $(B)/tests/fuzz/%_fuzz.o $(B)/tests/fuzz/replay.o $(B)/libsandbox-agent.a \
+                        $(GUEST_OBJ) $(SUPPORT_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $< $(B)/tests/fuzz/replay.o $(GUEST_OBJ) $(SUPPORT_OBJ) \
+	        $(B)/libsandbox-agent.a $(TEST_LIBS)
+
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libsandbox-agent.a $(SUPPORT_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $< $(SUPPORT_OBJ) $(B)/libsandbox-agent.a $(TEST_LIBS)
+
+-include $(wildcard $(B)/tests/*/*.d)
+.SECONDARY:
+
+.PHONY: tests unit-tests library
+tests: all $(addprefix $(B)/tests/,$(UNIT) $(WIRE) $(INT) $(E2E) $(FUZZ))
+unit-tests: $(addprefix $(B)/tests/,$(UNIT))
+library: $(B)/libsandbox-agent.a $(B)/sandbox-agent
+
+# ---- running ----
+
+JOBS := -j$(shell nproc)
+asan  = $(MAKE) --no-print-directory $(JOBS) B=build/asan SAN=1
+
+.PHONY: check
+check: ## all tests, on a real engine; installs and starts what they need
+	$(Q)ci/bootstrap
+	$(Q)ci/check
+
+.PHONY: check-build
+check-build: ## build everything: plain, with sanitizers
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all unit-tests
+	$(Q)$(asan) tests
+
+.PHONY: check-unit check-wire check-integration check-e2e check-valgrind check-fuzz
+check-unit: check-build ## unit tests under ASan and UBSan
+	$(Q)ci/run-tests $(addprefix build/asan/tests/,$(UNIT))
+
+check-wire: check-build ## against a fake engine that lies
+	$(Q)ci/run-tests $(addprefix build/asan/tests/,$(WIRE))
+
+check-valgrind: check-build ## unit tests under valgrind
+	$(Q)ci/run-tests --valgrind $(addprefix build/tests/,$(UNIT))
+
+check-fuzz: check-build ## every fuzz target over its corpus
+	$(Q)ci/run-tests --corpus $(addprefix build/asan/tests/,$(FUZZ))
+
+check-integration: check-build ## on a real engine
+	$(Q)ci/run-tests --slow $(addprefix build/asan/tests/,$(INT))
+
+check-e2e: check-build images ## the real CLIs with the scripted model
+	$(Q)ci/run-tests --slow $(addprefix build/asan/tests/,$(E2E))
+
+.PHONY: check-clang check-analyzer
+check-clang: ## clang without a warning
+	$(Q)$(MAKE) --no-print-directory $(JOBS) B=build/clang CC=clang library
+
+check-analyzer: ## gcc -fanalyzer without a word
+	$(Q)$(MAKE) --no-print-directory $(JOBS) B=build/analyzer CFLAGS=-fanalyzer library
+
+.PHONY: images
+images: all ## build the pinned images that are missing
+	$(Q)ci/images
+
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZ_SECONDS each
+	$(Q)$(MAKE) --no-print-directory $(JOBS) B=build/fuzz CC=clang SAN=fuzz fuzz-binaries
+	$(Q)for t in $(notdir $(FUZZ)); do mkdir -p build/fuzz/corpus/$$t; \
+	        echo "fuzz $$t"; build/fuzz/tests/fuzz/$$t.lf -max_total_time=$(FUZZ_SECONDS) \
+	        -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+	        build/fuzz/corpus/$$t tests/fuzz/corpus/$${t%_fuzz} || exit 1; done
+
+.PHONY: fuzz-binaries
+fuzz-binaries: $(addprefix $(B)/tests/,$(addsuffix .lf,$(FUZZ)))
+$(B)/tests/fuzz/%.lf: $(B)/tests/fuzz/%.o $(B)/libsandbox-agent.a $(GUEST_OBJ) $(SUPPORT_OBJ)
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $< $(GUEST_OBJ) $(SUPPORT_OBJ) $(B)/libsandbox-agent.a $(TEST_LIBS)
+
+.PHONY: bench
+bench: all images ## compare with what a user would use instead; build/bench.json
+	$(Q)$(MAKE) --no-print-directory $(JOBS) $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*_bench.c))
+	$(Q)ci/bench

@@ -342,10 +342,8 @@ static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_erro
 {
 	struct sba_until until = { deadline_ms, p->watch_fd };
 	struct sba_until slice = sba_until_sooner(until, ALIVE_CHECK_MS);
-	bool sending = p->staging.len > 0 || sba_exec_wants_write(p->exec);
 	struct sba_error why;
-	int rc =
-		sba_wait_fd(sba_exec_fd(p->exec), sending ? POLLIN | POLLOUT : POLLIN, slice, &why);
+	int rc = sba_wait_fd(sba_exec_fd(p->exec), sba_process_events(p), slice, &why);
 	if (rc == SBA_ECANCELED) {
 		on_cancel(p);
 		return 0;
@@ -498,6 +496,11 @@ int sba_process_signal(struct sba_process *p, int signal_number, struct sba_erro
 int sba_process_fd(const struct sba_process *p)
 {
 	return sba_exec_fd(p->exec);
+}
+
+short sba_process_events(const struct sba_process *p)
+{
+	return p->staging.len > 0 || sba_exec_wants_write(p->exec) ? POLLIN | POLLOUT : POLLIN;
 }
 
 void sba_process_cancel(struct sba_process *p)
