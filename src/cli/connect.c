@@ -27,6 +27,7 @@ int cli_images(struct cli *cli, struct sba_error *err)
 	if (cli->images)
 		return 0;
 	const char *path = getenv("SANDBOX_AGENT_VERSIONS");
+	const char *repository = getenv("SANDBOX_AGENT_IMAGE_NAME");
 	CLI_FREE char *text = NULL;
 	size_t len;
 	int rc = 0;
@@ -38,6 +39,8 @@ int cli_images(struct cli *cli, struct sba_error *err)
 				why.text);
 	}
 	rc = sba_images_open(text, text ? path : "versions.json", &cli->images, err);
+	if (rc == 0 && repository && repository[0])
+		rc = sba_images_set_repository(cli->images, repository, err);
 	return rc;
 }
 

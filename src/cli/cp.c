@@ -23,21 +23,18 @@ static int side_parse(const char *arg, struct side *ret, struct sba_error *err)
 {
 	size_t len = strcspn(arg, ":/");
 	bool inside = arg[0] != '.' && len > 0 && arg[len] == ':';
-	struct side s = { 0 };
 	if (!strcmp(arg, "-"))
 		return cli_fail(err, SBA_EINVAL, "copy a folder, or use exec with tar",
 				"tar streams (-) are not there yet");
-	if (inside && asprintf(&s.path, "%s%s", arg[len + 1] == '/' ? "" : "/", arg + len + 1) < 0)
-		return cli_fail_nomem(err);
-	if (!inside)
-		s.path = strdup(arg);
-	s.name = inside ? strndup(arg, len) : NULL;
-	if (!s.path || (inside && !s.name)) {
-		side_fini(&s);
-		return cli_fail_nomem(err);
+	if (!inside) {
+		ret->path = strdup(arg);
+		return ret->path ? 0 : cli_fail_nomem(err);
 	}
-	*ret = s;
-	return 0;
+	const char *path = arg + len + 1;
+	ret->name = strndup(arg, len);
+	if (asprintf(&ret->path, "%s%s", *path == '/' ? "" : "/", path) < 0)
+		ret->path = NULL;
+	return ret->name && ret->path ? 0 : cli_fail_nomem(err);
 }
 
 struct copy {

@@ -85,25 +85,31 @@ static int parse_file(FILE *f, struct sba_recording *r, struct sba_error *err)
 	return rc;
 }
 
+static int parse_path(const char *path, struct sba_recording *r, struct sba_error *err)
+{
+	if (!path || !strcmp(path, "-"))
+		return parse_file(stdin, r, err);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return cli_fail(err, SBA_EIO, NULL, "open %s: %s", path, strerror(errno));
+	int rc = parse_file(f, r, err);
+	fclose(f);
+	return rc;
+}
+
 static int parse(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	const struct parse_options *o = options;
-	const char *path = args->n > 1 && strcmp(args->v[1], "-") != 0 ? args->v[1] : NULL;
 	struct sba_recording *r = NULL;
 	struct sba_turn_result result;
 	struct sba_error err;
 	int rc = sba_recording_open(args->v[0], &r, &err);
-	if (rc < 0)
-		return cli_report(cli, &err);
-	FILE *f = path ? fopen(path, "re") : stdin;
-	rc = f ? parse_file(f, r, &err)
-	       : cli_fail(&err, SBA_EIO, NULL, "open %s: %s", path, strerror(errno));
+	if (rc == 0)
+		rc = parse_path(args->v[1], r, &err);
 	if (rc == 0) {
 		sba_recording_result(r, (int)o->exit_status, &result);
 		cli_json_line(cli_json_result(&result));
 	}
-	if (path && f)
-		fclose(f);
 	sba_recording_close(r);
 	return rc < 0 ? cli_report(cli, &err) : 0;
 }

@@ -68,12 +68,13 @@ int cli_read_text(const char *text, size_t max, char **ret, size_t *ret_len, str
 
 static int env_push(struct cli_env *env, char *take_var, struct sba_error *err)
 {
-	char **v = take_var ? realloc(env->v, (env->n + 2) * sizeof(*v)) : NULL;
-	if (!v) {
+	char **v = realloc(env->v, (env->n + 2) * sizeof(*v));
+	if (v)
+		env->v = v;
+	if (!v || !take_var) {
 		free(take_var);
 		return cli_fail_nomem(err);
 	}
-	env->v = v;
 	v[env->n++] = take_var;
 	v[env->n] = NULL;
 	return 0;
