@@ -137,7 +137,7 @@ static struct sba_model_answer answer(const struct sba_model_wire *wire, const c
 {
 	SBA_JSON json_t *j = NULL;
 	struct sba_model_request r;
-	struct sba_model_answer a;
+	struct sba_model_answer a = { 0 };
 	struct sba_error err = { 0 };
 	if (sba_model_script_parse(script, &j, &err) < 0 ||
 	    sba_model_request_parse(&r, wire, body, strlen(body), &err) < 0 ||

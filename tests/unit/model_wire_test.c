@@ -213,15 +213,13 @@ static void messages_streams_tool_calls(void **state)
 		START("1", "0") BLOCK("0", "\"type\":\"text\",\"text\":\"\"") DELTA(
 			"0", "\"type\":\"text_delta\",\"text\":\"ok\"") BLOCK_STOP("0")
 			BLOCK("1", "\"type\":\"tool_use\",\"id\":\"call_*\",\"name\":\"a\","
-				   "\"input\":{}") DELTA(
-				"1",
-				"\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":1}\"")
+				   "\"input\":{}") DELTA("1", "\"type\":\"input_json_delta\","
+							      "\"partial_json\":\"{\\\"x\\\":1}\"")
 				BLOCK_STOP("1") BLOCK("2", "\"type\":\"tool_use\",\"id\":\"call_*"
-							   "\",\"name\":\"b\",\"input\":{}") DELTA(
-					"2",
-					"\"type\":\"input_json_delta\",\"partial_json\":\"{}\"")
-					BLOCK_STOP("2") STOP("tool_use",
-							     MESSAGE_USAGE("1", "0", "2", "0")));
+							   "\",\"name\":\"b\",\"input\":{}")
+					DELTA("2", "\"type\":\"input_json_delta\",\"partial_json\":"
+						   "\"{}\"") BLOCK_STOP("2") STOP(
+						"tool_use", MESSAGE_USAGE("1", "0", "2", "0")));
 }
 
 static void messages_answers_whole(void **state)
@@ -288,70 +286,91 @@ static void responses_streams_text(void **state)
 										    "done",
 										    "6",
 										    "\"part\""
-										    ":" SUMMARY("h"
-												"m") "," PLACE(
-											    "0") ","
-												 "\"summary_index\":0")
-				RESPONSE_EVENT("output_item.done", "7", ITEM("0", REASONING(SUMMARY("hm")))) RESPONSE_EVENT(
-					"output_item.added", "8",
-					ITEM(
-						"1",
-						MESSAGE("in_progress",
-							""))) RESPONSE_EVENT("content_part.added",
-									     "9",
-									     "\"part\""
-									     ":" OUTPUT_TEXT("") "," PLACE(
-										     "1") ",\"conte"
-											  "nt_"
-											  "index\":"
-											  "0")
-					RESPONSE_EVENT("output_text.delta", "10",
-						       "\"delta\":\"h\xc3\xa9\"," PLACE(
-							       "1") ",\"content_index\":0")
-						RESPONSE_EVENT("output_text.delta", "11",
-							       "\"delta\":\"llo\"," PLACE(
-								       "1") ",\"content_index\":0")
+										    ":" SUMMARY(
+											    "h"
+											    "m") "," PLACE("0") ","
+														"\"summary_index\":0")
+				RESPONSE_EVENT(
+					"output_item.done", "7",
+					ITEM("0",
+					     REASONING(SUMMARY(
+						     "hm")))) RESPONSE_EVENT("output_item.added",
+									     "8",
+									     ITEM("1",
+										  MESSAGE("in_"
+											  "progres"
+											  "s",
+											  "")))
+					RESPONSE_EVENT(
+						"content_part.added", "9",
+						"\"part\""
+						":" OUTPUT_TEXT("") "," PLACE(
+							"1") ",\"conte"
+							     "nt_"
+							     "index\":"
+							     "0") RESPONSE_EVENT("output_text."
+										 "delta",
+										 "10",
+										 "\"delta\":"
+										 "\"h\xc3\xa9\""
+										 "," PLACE(
+											 "1") ",\"c"
+											      "onte"
+											      "nt_"
+											      "inde"
+											      "x\":"
+											      "0")
+						RESPONSE_EVENT("output_text.delta", "11", "\"delta\":\"llo\"," PLACE("1") ",\"content_index\":0") RESPONSE_EVENT(
+							"output_text.done",
+							"12",
+							"\"text\":\"h\xc3\xa9llo\"," PLACE(
+								"1") ",\"content_index\":0")
 							RESPONSE_EVENT(
-								"output_text.done", "12",
-								"\"text\":\"h\xc3\xa9llo\"," PLACE(
-									"1") ",\"content_index\":0")
-								RESPONSE_EVENT("content_part.done",
-									       "13",
-									       "\"part\""
-									       ":" OUTPUT_TEXT("h"
-											       "\xc3\xa9llo") "," PLACE(
-										       "1") ",\"con"
-											    "tent_"
-											    "index"
-											    "\":0")
+								"content_part.done",
+								"13",
+								"\"part\""
+								":" OUTPUT_TEXT(
+									"h"
+									"\xc3\xa9llo") "," PLACE("1") ",\"con"
+												      "tent_"
+												      "index"
+												      "\":0")
+								RESPONSE_EVENT(
+									"output_item.done",
+									"14",
+									ITEM("1",
+									     MESSAGE("compl"
+										     "eted",
+										     OUTPUT_TEXT(
+											     "h\xc3"
+											     "\xa9l"
+											     "l"
+											     "o"))))
 									RESPONSE_EVENT(
-										"output_item.done",
-										"14",
-										ITEM("1",
-										     MESSAGE("compl"
-											     "eted",
-											     OUTPUT_TEXT(
-												     "h\xc3\xa9llo"))))
-										RESPONSE_EVENT(
-											"completed",
-											"15",
-											"\"response"
-											"\""
-											":" RESPONSE(
+										"completed", "15",
+										"\"response"
+										"\""
+										":" RESPONSE(
+											"co"
+											"mp"
+											"le"
+											"te"
+											"d",
+											"{" REASONING(SUMMARY("hm")) "},{" MESSAGE(
 												"co"
 												"mp"
 												"le"
 												"te"
 												"d",
-												"{" REASONING(SUMMARY("hm")) "},{" MESSAGE(
-													"completed",
-													OUTPUT_TEXT(
-														"h\xc3\xa9llo")) "}",
-												RESPONSE_USAGE(
-													"10",
-													"4",
-													"5",
-													"15"))));
+												OUTPUT_TEXT(
+													"h\xc3\xa9llo")) "}",
+											RESPONSE_USAGE(
+												"1"
+												"0",
+												"4",
+												"5",
+												"1"
+												"5"))));
 }
 
 #define CUSTOM(status, input)                                                                      \
@@ -438,12 +457,11 @@ static void token_limit_is_told_in_each_wires_words(void **state)
 
 static void errors_have_the_providers_shape(void **state)
 {
-	static const char *const scripted[] = {
-		"{\"error\":{\"message\":\"try later\",\"type\":\"server_error\",",
-		"{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"try "
-		"later\"}",
-		"{\"error\":{\"message\":\"try later\",\"type\":\"server_error\",",
-	};
+	static const char openai[] =
+		"{\"error\":{\"message\":\"try later\",\"type\":\"server_error\",";
+	static const char anthropic[] = "{\"type\":\"error\",\"error\":{\"type\":"
+					"\"overloaded_error\",\"message\":\"try later\"}";
+	static const char *const scripted[] = { openai, anthropic, openai };
 	for (size_t i = 0; i < SBA_ARRAY_LEN(lines); i++) {
 		struct reply r = ask(state, lines[i], "busy", true);
 		assert_non_null(strstr(r.raw.data, "\r\nRetry-After: 7\r\n"));
