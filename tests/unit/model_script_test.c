@@ -50,7 +50,7 @@ static const struct {
 	{ "{\"text\":1}", "text: must be a text" },
 	{ "{\"txt\":\"a\"}", "txt: unknown key; did you mean 'text'?" },
 	{ "{\"zzzzzzzz\":1}", "zzzzzzzz: unknown key" },
-	{ "{\"text\":\"{{promt}}\"}", "text: no template {{promt}}; did you mean {{prompt}}?" },
+	{ "{\"text\":\"{{prompts}}\"}", "text: no template {{prompts}}; did you mean {{prompt}}?" },
 	{ "{\"text\":\"{{prompt:x}}\"}", "text: {{prompt}} takes no argument" },
 	{ "{\"delay_ms\":-1}", "delay_ms: must be a whole number from 0 to 600000" },
 	{ "{\"stall_ms\":1.5}", "stall_ms: must be a whole number" },

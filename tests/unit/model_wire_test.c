@@ -96,339 +96,38 @@ static void put_normalised(struct sba_buf *b, const char *s)
 	}
 }
 
+/* The whole answer, against a file that holds it. */
 static void check_answer(void **state, const char *line, const char *prompt, bool stream,
-			 const char *expected)
+			 const char *file)
 {
-	SBA_BUF struct sba_buf b = SBA_BUF_INIT(65536);
+	SBA_BUF struct sba_buf said = SBA_BUF_INIT(65536), expected = SBA_BUF_INIT(65536);
 	struct reply r = ask(state, line, prompt, stream);
 	assert_int_equal(r.status, 200);
 	assert_true(r.whole);
 	assert_non_null(strstr(r.raw.data, stream ? "Content-Type: text/event-stream"
 						  : "Content-Type: application/json"));
-	put_normalised(&b, r.body.data);
-	assert_string_equal(b.data, expected);
+	put_normalised(&said, r.body.data);
+	assert_int_equal(sba_read_file(file, 65536, &expected, NULL), 0);
+	assert_string_equal(said.data, expected.data);
 	reply_fini(&r);
 }
 
-/* ---- Chat Completions ---- */
+#define ANSWER(test, line, prompt, stream, file)                                                   \
+	static void test(void **state)                                                             \
+	{                                                                                          \
+		check_answer(state, line, prompt, stream, "tests/fixtures/model/" file);           \
+	}
 
-#define CHUNK(choices)                                                                             \
-	"data: {\"id\":\"resp_*\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":"   \
-	"\"m\",\"choices\":[" choices "]"
-#define CHOICE(delta, finish)                                                                      \
-	CHUNK("{\"index\":0,\"delta\":{" delta "},\"finish_reason\":" finish "}") "}\n\n"
-#define CHAT_USAGE(in, out, sum, cached, thinking)                                                 \
-	"\"usage\":{\"prompt_tokens\":" in ",\"completion_tokens\":" out ",\"total_tokens\":" sum  \
-	",\"prompt_tokens_details\":{\"cached_tokens\":" cached                                    \
-	"},\"completion_tokens_details\":{\"reasoning_tokens\":" thinking "}}}"
-#define CHAT_TOOL(i, rest) "\"tool_calls\":[{\"index\":" i "," rest "}]"
-
-static void chat_streams_text(void **state)
-{
-	check_answer(state, CHAT, "talk", true,
-		     CHOICE("\"role\":\"assistant\",\"content\":\"\"",
-			    "null") CHOICE("\"reasoning_content\":\"hm\"", "null")
-			     CHOICE("\"content\":\"h\xc3\xa9\"", "null")
-				     CHOICE("\"content\":\"llo\"", "null") CHOICE("", "\"stop\"")
-					     CHUNK("") "," CHAT_USAGE("10", "5", "15", "4",
-								      "0") "\n\n"
-									   "data: [DONE]\n\n");
-}
-
-static void chat_streams_tool_calls(void **state)
-{
-	check_answer(
-		state, CHAT, "call", true,
-		CHOICE("\"role\":\"assistant\",\"content\":\"\"", "null") CHOICE(
-			"\"content\":\"ok\"",
-			"null") CHOICE(CHAT_TOOL("0", "\"id\":\"call_*\",\"type\":\"function\","
-						      "\"function\":{"
-						      "\"name\":\"a\",\"arguments\":\"\"}"),
-				       "null")
-			CHOICE(CHAT_TOOL("0", "\"function\":{\"arguments\":\"{\\\"x\\\":1}\"}"),
-			       "null") CHOICE(CHAT_TOOL("1", "\"id\":\"call_*\",\"type\":"
-							     "\"function\",\"function\":{"
-							     "\"name\":\"b\",\"arguments\":\"\"}"),
-					      "null")
-				CHOICE(CHAT_TOOL("1", "\"function\":{\"arguments\":\"{}\"}"),
-				       "null") CHOICE("", "\"tool_calls\"")
-					CHUNK("") "," CHAT_USAGE("1", "2", "3", "0",
-								 "0") "\n\n"
-								      "data: [DONE]\n\n");
-}
-
-static void chat_answers_whole(void **state)
-{
-	check_answer(state, CHAT, "call", false,
-		     "{\"id\":\"resp_*\",\"object\":\"chat.completion\",\"created\":0,\"model\":"
-		     "\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
-		     "\"content\":\"ok\",\"tool_calls\":[{\"id\":\"call_*\",\"type\":\"function\","
-		     "\"function\":{\"name\":\"a\",\"arguments\":\"{\\\"x\\\":1}\"}},{\"id\":"
-		     "\"call_*\",\"type\":\"function\",\"function\":{\"name\":\"b\",\"arguments\":"
-		     "\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]," CHAT_USAGE("1", "2", "3", "0",
-										 "0"));
-}
-
-/* ---- Messages ---- */
-
-#define EVENT(type, rest) "event: " type "\ndata: {\"type\":\"" type "\"" rest "}\n\n"
-#define MESSAGE_USAGE(in, cached, out, thinking)                                                   \
-	"\"usage\":{\"input_tokens\":" in ",\"cache_creation_input_tokens\":0,"                    \
-	"\"cache_read_input_tokens\":" cached ",\"output_tokens\":" out                            \
-	",\"output_tokens_details\":{\"thinking_tokens\":" thinking "}}"
-#define START(in, cached)                                                                          \
-	EVENT("message_start",                                                                     \
-	      ",\"message\":{\"id\":\"resp_*\",\"type\":\"message\",\"role\":\"assistant\","       \
-	      "\"model\":\"m\",\"content\":[],\"stop_reason\":null,\"stop_sequence\":"             \
-	      "null," MESSAGE_USAGE(in, cached, "1", "0") "}")
-#define BLOCK(i, block)                                                                            \
-	EVENT("content_block_start", ",\"index\":" i ",\"content_block\":{" block "}")
-#define DELTA(i, delta) EVENT("content_block_delta", ",\"index\":" i ",\"delta\":{" delta "}")
-#define BLOCK_STOP(i)   EVENT("content_block_stop", ",\"index\":" i)
-#define STOP(reason, usage)                                                                        \
-	EVENT("message_delta",                                                                     \
-	      ",\"delta\":{\"stop_reason\":\"" reason "\",\"stop_sequence\":null}," usage)         \
-	EVENT("message_stop", "")
-
-static void messages_streams_text(void **state)
-{
-	check_answer(
-		state, MESSAGES, "talk", true,
-		START("10", "4") BLOCK("0",
-				       "\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"")
-			DELTA("0", "\"type\":\"thinking_delta\",\"thinking\":\"hm\"") DELTA(
-				"0", "\"type\":\"signature_delta\",\"signature\":\"part_*\"")
-				BLOCK_STOP("0") BLOCK("1", "\"type\":\"text\",\"text\":\"\"") DELTA(
-					"1", "\"type\":\"text_delta\",\"text\":\"h\xc3\xa9\"")
-					DELTA("1", "\"type\":\"text_delta\",\"text\":\"llo\"")
-						BLOCK_STOP("1")
-							STOP("end_turn",
-							     MESSAGE_USAGE("10", "4", "5", "0")));
-}
-
-static void messages_streams_tool_calls(void **state)
-{
-	check_answer(
-		state, MESSAGES, "call", true,
-		START("1", "0") BLOCK("0", "\"type\":\"text\",\"text\":\"\"") DELTA(
-			"0", "\"type\":\"text_delta\",\"text\":\"ok\"") BLOCK_STOP("0")
-			BLOCK("1", "\"type\":\"tool_use\",\"id\":\"call_*\",\"name\":\"a\","
-				   "\"input\":{}") DELTA("1", "\"type\":\"input_json_delta\","
-							      "\"partial_json\":\"{\\\"x\\\":1}\"")
-				BLOCK_STOP("1") BLOCK("2", "\"type\":\"tool_use\",\"id\":\"call_*"
-							   "\",\"name\":\"b\",\"input\":{}")
-					DELTA("2", "\"type\":\"input_json_delta\",\"partial_json\":"
-						   "\"{}\"") BLOCK_STOP("2") STOP(
-						"tool_use", MESSAGE_USAGE("1", "0", "2", "0")));
-}
-
-static void messages_answers_whole(void **state)
-{
-	check_answer(
-		state, MESSAGES, "call", false,
-		"{\"id\":\"resp_*\",\"type\":\"message\",\"role\":\"assistant\",\"model\":"
-		"\"m\",\"content\":[{\"type\":\"text\",\"text\":\"ok\"},{\"type\":\"tool_use\","
-		"\"id\":\"call_*\",\"name\":\"a\",\"input\":{\"x\":1}},{\"type\":\"tool_use\","
-		"\"id\":\"call_*\",\"name\":\"b\",\"input\":{}}],\"stop_reason\":\"tool_use\","
-		"\"stop_sequence\":null," MESSAGE_USAGE("1", "0", "2", "0") "}");
-}
-
-/* ---- Responses ---- */
-
-#define RESPONSE_EVENT(type, seq, rest)                                                            \
-	"event: response." type "\ndata: {" rest ",\"type\":\"response." type                      \
-	"\",\"sequence_number\":" seq "}\n\n"
-#define RESPONSE(status, output, usage)                                                            \
-	"{\"id\":\"resp_*\",\"object\":\"response\",\"created\":0,\"model\":\"m\",\"status\":"     \
-	"\"" status "\",\"output\":[" output "],\"usage\":" usage ",\"error\":null}"
-#define RESPONSE_USAGE(in, cached, out, sum)                                                       \
-	"{\"input_tokens\":" in ",\"input_tokens_details\":{\"cached_tokens\":" cached             \
-	"},\"output_tokens\":" out ",\"output_tokens_details\":{\"reasoning_tokens\":0},"          \
-	"\"total_tokens\":" sum "}"
-#define RESPONSE_START                                                                             \
-	RESPONSE_EVENT("created", "0", "\"response\":" RESPONSE("in_progress", "", "null"))        \
-	RESPONSE_EVENT("in_progress", "1", "\"response\":" RESPONSE("in_progress", "", "null"))
-#define ITEM(i, item) "\"output_index\":" i ",\"item\":{" item "}"
-#define PLACE(i)      "\"item_id\":\"part_*\",\"output_index\":" i
-#define REASONING(summary)                                                                         \
-	"\"id\":\"part_*\",\"type\":\"reasoning\",\"summary\":[" summary                           \
-	"],\"encrypted_content\":null"
-#define SUMMARY(text) "{\"type\":\"summary_text\",\"text\":\"" text "\"}"
-#define MESSAGE(status, content)                                                                   \
-	"\"id\":\"part_*\",\"type\":\"message\",\"role\":\"assistant\",\"status\":\"" status       \
-	"\",\"content\":[" content "]"
-#define OUTPUT_TEXT(text) "{\"type\":\"output_text\",\"text\":\"" text "\",\"annotations\":[]}"
-#define CALL(type, status, name, rest)                                                             \
-	"\"id\":\"call_*\",\"type\":\"" type "\",\"status\":\"" status                             \
-	"\",\"call_id\":\"call_*\",\"name\":\"" name "\"," rest
-
-static void responses_streams_text(void **state)
-{
-	check_answer(
-		state, RESPONSES, "talk", true,
-		RESPONSE_START RESPONSE_EVENT("output_item.added", "2", ITEM("0", REASONING(""))) RESPONSE_EVENT(
-			"reasoning_summary_part.added", "3",
-			"\"part\":" SUMMARY("") "," PLACE(
-				"0") ",\"summary_index\":0") RESPONSE_EVENT("reasoning_summary_"
-									    "text.delta",
-									    "4",
-									    "\"delta\":"
-									    "\"hm\"," PLACE(
-										    "0") ",\"summar"
-											 "y_"
-											 "index\":"
-											 "0")
-			RESPONSE_EVENT(
-				"reasoning_summary_text.done", "5",
-				"\"text\":\"hm\"," PLACE(
-					"0") ",\"summary_index\":0") RESPONSE_EVENT("reasoning_"
-										    "summary_part."
-										    "done",
-										    "6",
-										    "\"part\""
-										    ":" SUMMARY(
-											    "h"
-											    "m") "," PLACE("0") ","
-														"\"summary_index\":0")
-				RESPONSE_EVENT(
-					"output_item.done", "7",
-					ITEM("0",
-					     REASONING(SUMMARY(
-						     "hm")))) RESPONSE_EVENT("output_item.added",
-									     "8",
-									     ITEM("1",
-										  MESSAGE("in_"
-											  "progres"
-											  "s",
-											  "")))
-					RESPONSE_EVENT(
-						"content_part.added", "9",
-						"\"part\""
-						":" OUTPUT_TEXT("") "," PLACE(
-							"1") ",\"conte"
-							     "nt_"
-							     "index\":"
-							     "0") RESPONSE_EVENT("output_text."
-										 "delta",
-										 "10",
-										 "\"delta\":"
-										 "\"h\xc3\xa9\""
-										 "," PLACE(
-											 "1") ",\"c"
-											      "onte"
-											      "nt_"
-											      "inde"
-											      "x\":"
-											      "0")
-						RESPONSE_EVENT("output_text.delta", "11", "\"delta\":\"llo\"," PLACE("1") ",\"content_index\":0") RESPONSE_EVENT(
-							"output_text.done",
-							"12",
-							"\"text\":\"h\xc3\xa9llo\"," PLACE(
-								"1") ",\"content_index\":0")
-							RESPONSE_EVENT(
-								"content_part.done",
-								"13",
-								"\"part\""
-								":" OUTPUT_TEXT(
-									"h"
-									"\xc3\xa9llo") "," PLACE("1") ",\"con"
-												      "tent_"
-												      "index"
-												      "\":0")
-								RESPONSE_EVENT(
-									"output_item.done",
-									"14",
-									ITEM("1",
-									     MESSAGE("compl"
-										     "eted",
-										     OUTPUT_TEXT(
-											     "h\xc3"
-											     "\xa9l"
-											     "l"
-											     "o"))))
-									RESPONSE_EVENT(
-										"completed", "15",
-										"\"response"
-										"\""
-										":" RESPONSE(
-											"co"
-											"mp"
-											"le"
-											"te"
-											"d",
-											"{" REASONING(SUMMARY("hm")) "},{" MESSAGE(
-												"co"
-												"mp"
-												"le"
-												"te"
-												"d",
-												OUTPUT_TEXT(
-													"h\xc3\xa9llo")) "}",
-											RESPONSE_USAGE(
-												"1"
-												"0",
-												"4",
-												"5",
-												"1"
-												"5"))));
-}
-
-#define CUSTOM(status, input)                                                                      \
-	CALL("custom_tool_call", status, "apply_patch", "\"input\":\"" input "\"")
-
-static void responses_streams_free_text_calls(void **state)
-{
-	struct reply r = ask(state, RESPONSES, "patch", true);
-	SBA_BUF struct sba_buf b = SBA_BUF_INIT(65536);
-	put_normalised(&b, r.body.data);
-	assert_non_null(strstr(
-		b.data,
-		RESPONSE_EVENT("output_item.added", "2", ITEM("0", CUSTOM("in_progress", "")))
-			RESPONSE_EVENT(
-				"custom_tool_call_input.delta", "3",
-				"\"delta\":\"***\",\"item_id\":\"call_*\",\"output_index\":0")
-				RESPONSE_EVENT("custom_tool_call_input.done", "4",
-					       "\"input\":\"***\",\"item_id\":\"call_*\",\"output_"
-					       "index\":0")
-					RESPONSE_EVENT("output_item.done", "5",
-						       ITEM("0", CUSTOM("completed", "***")))));
-	reply_fini(&r);
-}
-
-#define FUNCTION(name, status, arguments)                                                          \
-	CALL("function_call", status, name, "\"arguments\":\"" arguments "\"")
-
-static void responses_streams_tool_calls(void **state)
-{
-	struct reply r = ask(state, RESPONSES, "call", true);
-	SBA_BUF struct sba_buf b = SBA_BUF_INIT(65536);
-	put_normalised(&b, r.body.data);
-	assert_non_null(strstr(
-		b.data,
-		RESPONSE_EVENT("output_item.added", "8",
-			       ITEM("1", FUNCTION("a", "in_progress", "")))
-			RESPONSE_EVENT("function_call_arguments.delta", "9",
-				       "\"delta\":\"{\\\"x\\\":1}\",\"item_id\":\"call_*\","
-				       "\"output_index\":1")
-				RESPONSE_EVENT(
-					"function_call_arguments.done", "10",
-					"\"arguments\":\"{\\\"x\\\":1}\",\"item_id\":\"call_*\","
-					"\"output_index\":1")
-					RESPONSE_EVENT("output_item.done", "11",
-						       ITEM("1", FUNCTION("a", "completed",
-									  "{\\\"x\\\":1}")))));
-	reply_fini(&r);
-}
-
-static void responses_answers_whole(void **state)
-{
-	check_answer(state, RESPONSES, "call", false,
-		     RESPONSE("completed",
-			      "{" MESSAGE("completed", OUTPUT_TEXT("ok")) "},{" FUNCTION(
-				      "a", "completed",
-				      "{\\\"x\\\":1}") "},{" FUNCTION("b", "completed", "{}") "}",
-			      RESPONSE_USAGE("1", "0", "2", "3")));
-}
+ANSWER(chat_streams_text, CHAT, "talk", true, "chat-talk.sse")
+ANSWER(chat_streams_tool_calls, CHAT, "call", true, "chat-call.sse")
+ANSWER(chat_answers_whole, CHAT, "call", false, "chat-call.json")
+ANSWER(messages_streams_text, MESSAGES, "talk", true, "messages-talk.sse")
+ANSWER(messages_streams_tool_calls, MESSAGES, "call", true, "messages-call.sse")
+ANSWER(messages_answers_whole, MESSAGES, "call", false, "messages-call.json")
+ANSWER(responses_streams_text, RESPONSES, "talk", true, "responses-talk.sse")
+ANSWER(responses_streams_tool_calls, RESPONSES, "call", true, "responses-call.sse")
+ANSWER(responses_streams_free_text_calls, RESPONSES, "patch", true, "responses-patch.sse")
+ANSWER(responses_answers_whole, RESPONSES, "call", false, "responses-call.json")
 
 /* ---- all three ---- */
 
