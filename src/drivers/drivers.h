@@ -77,7 +77,8 @@ struct sba_driver {
 	/* One parsed line (a JSON object). Emits through sba_stream_emit(). */
 	int (*object)(struct sba_stream *s, void *state, const json_t *line);
 	/* Refines the outcome that the shared part has prepared from what was
-	 * emitted, with the exit status (128 + signal for a signal). */
+	 * emitted, with the exit status (128 + signal for a signal; 0 for a
+	 * process that had to be ended after it said that all is well). */
 	void (*finish)(struct sba_stream *s, void *state, int exit_status,
 		       struct sba_outcome *outcome);
 };
