@@ -147,6 +147,7 @@ const char *cli_command_nearest(const char *word);
 /* ---- help (help.c), completion scripts (completion.c) ---- */
 
 void cli_help_all(FILE *to);
+void cli_help_group(FILE *to, const char *word);
 void cli_help_command(FILE *to, const struct cli_command *c);
 /* False: no script for that shell. */
 bool cli_completion_write(FILE *to, const char *shell);
@@ -192,6 +193,8 @@ const char *cli_sgr(bool colour, const char *code, char buf[16]);
 int cli_width(const char *s);
 /* How many bytes of s fit into `columns`. */
 size_t cli_fit(const char *s, int columns);
+/* "60s", "1.5s", "2h": as people would have typed it. */
+const char *cli_time(int64_t ms, char *buf, size_t size);
 /* One line of untrusted text, visible, cut with a mark to `columns` (0: not cut). */
 char *cli_line(const struct cli_look *look, const char *s, int columns);
 
@@ -211,6 +214,8 @@ void cli_table_fini(struct cli_table *t);
 
 /* One JSON value on one line of stdout, flushed; takes j. */
 void cli_json_line(json_t *take_j);
+/* The same for the first line of a stream, or the only one: with "v":1 in front. */
+void cli_json_first(json_t *take_j);
 /* {"stream":…,"text" or "base64":…} added to j. */
 void cli_json_bytes(json_t *j, const void *data, size_t len);
 json_t *cli_json_event(const struct sba_event *e);
@@ -305,7 +310,9 @@ struct cli_render {
 	bool verbose, quiet;
 
 	bool in_text;      /* out stands in the middle of an answer */
-	bool in_thinking;  /* further thinking is folded away */
+	bool cut;          /* a silence ended the line of an answer that may go on */
+	bool in_thinking;  /* err stands in the middle of thinking */
+	int thinking_room; /* columns left for it; 0: what follows is folded away */
 	unsigned newlines; /* of the answer, held back until more of it comes */
 	struct cli_call {
 		char id[64];

@@ -57,10 +57,8 @@ static void print_events(struct sba_recording *r, bool *first)
 	const struct sba_event *e;
 	while ((e = sba_recording_next(r))) {
 		json_t *j = cli_json_event(e);
-		if (j && *first)
-			json_object_set_new(j, "v", json_integer(1));
+		(*first ? cli_json_first : cli_json_line)(j);
 		*first = false;
-		cli_json_line(j);
 	}
 }
 

@@ -166,7 +166,7 @@ static int explain(struct session *s, const struct sba_exit *e)
 	int status = sba_exit_status(e);
 	switch (e->kind) {
 	case SBA_TIMED_OUT:
-		sba_format_duration(s->timeout_ms, after, sizeof(after));
+		cli_time(s->timeout_ms, after, sizeof(after));
 		snprintf(text, sizeof(text),
 			 "'%s' in sandbox '%s' did not end within %s; it was ended", command, name,
 			 after);

@@ -57,7 +57,21 @@ void cli_help_all(FILE *to)
 		cli_command_run.example);
 }
 
-/* `help run`, `help image build`. */
+void cli_help_group(FILE *to, const char *word)
+{
+	size_t len = strlen(word);
+	for (size_t i = 0; cli_commands[i]; i++) {
+		const struct cli_command *c = cli_commands[i];
+		if (strncmp(c->name, word, len) != 0 || c->name[len] != ' ')
+			continue;
+		char left[96];
+		snprintf(left, sizeof(left), "%s %s", c->name, c->args);
+		fprintf(to, "  %-*s  %s\n", LEFT_COLUMN, left, c->help);
+	}
+	fprintf(to, "\nmore: sandbox-agent %s COMMAND --help\n", word);
+}
+
+/* `help run`, `help image build`, `help image`. */
 static int help(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	(void)options;
@@ -71,14 +85,10 @@ static int help(struct cli *cli, const void *options, const struct cli_args *arg
 		cli_help_command(stdout, c);
 		return 0;
 	}
-	size_t len = strlen(args->v[0]);
-	for (size_t i = 0; cli_commands[i] && cli_command_group(args->v[0]); i++) {
-		c = cli_commands[i];
-		if (!strncmp(c->name, args->v[0], len) && c->name[len] == ' ')
-			fprintf(stdout, "  %-*s  %s\n", LEFT_COLUMN, c->name, c->help);
-	}
-	if (cli_command_group(args->v[0]))
+	if (cli_command_group(args->v[0])) {
+		cli_help_group(stdout, args->v[0]);
 		return 0;
+	}
 	return cli_usage(cli, "sandbox-agent help lists them", "no command '%s'", args->v[0]);
 }
 

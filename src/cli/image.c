@@ -85,7 +85,7 @@ static void done(struct cli *cli, const char *ref, const char *what, time_t sinc
 	if (cli->json)
 		cli_json_line(json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "type", "result", "ref",
 					ref, "did", what));
-	sba_format_duration((time(NULL) - since) * 1000, time_taken, sizeof(time_taken));
+	cli_time((time(NULL) - since) * 1000, time_taken, sizeof(time_taken));
 	cli_note(cli, "%s %s  %s  %s", cli_mark(&cli->look, CLI_MARK_OK), ref, what, time_taken);
 }
 
@@ -182,7 +182,7 @@ static void print_table(struct cli *cli, const struct sba_image_list *l)
 		const char *digits = strncmp(i->id, "sha256:", 7) ? i->id : i->id + 7;
 		snprintf(id, sizeof(id), "%.12s", digits);
 		sba_format_size(i->size, size, sizeof(size));
-		sba_format_duration((time(NULL) - i->created) * 1000, age, sizeof(age) - 4);
+		cli_time((time(NULL) - i->created) * 1000, age, sizeof(age) - 4);
 		strncat(age, " ago", sizeof(age) - strlen(age) - 1);
 		const char *cells[] = { i->ref, id, size, age };
 		cli_table_add(&t, cells);
@@ -197,9 +197,7 @@ static void print_json(const struct sba_image_list *l)
 		const struct sba_image_info *i = sba_image_list_at(l, n);
 		json_t *j = json_pack("{s:s, s:s, s:I, s:I}", "ref", i->ref, "id", i->id, "size",
 				      (json_int_t)i->size, "created", (json_int_t)i->created);
-		if (j && n == 0)
-			json_object_set_new(j, "v", json_integer(1));
-		cli_json_line(j);
+		(n == 0 ? cli_json_first : cli_json_line)(j);
 	}
 }
 

@@ -15,6 +15,15 @@ void cli_json_line(json_t *take_j)
 	json_decref(take_j);
 }
 
+void cli_json_first(json_t *take_j)
+{
+	json_t *j = json_pack("{s:i}", "v", 1);
+	if (j && take_j)
+		json_object_update(j, take_j);
+	json_decref(take_j);
+	cli_json_line(j);
+}
+
 static char *base64(const unsigned char *data, size_t len)
 {
 	static const char digits[] =

@@ -93,6 +93,11 @@ static int parse_and_run(struct cli *cli, char **words)
 	return rc;
 }
 
+static bool asks_help(const char *word)
+{
+	return word && (!strcmp(word, "--help") || !strcmp(word, "-h"));
+}
+
 static int dispatch(struct cli *cli, char **words)
 {
 	static char version[] = "version";
@@ -107,8 +112,8 @@ static int dispatch(struct cli *cli, char **words)
 	cli->command = cli_command_find(words, &n);
 	if (cli->command)
 		return parse_and_run(cli, words + n);
-	if (cli->help && cli_command_group(words[0])) {
-		cli_help_all(stdout);
+	if (cli_command_group(words[0]) && (cli->help || asks_help(words[1]))) {
+		cli_help_group(stdout, words[0]);
 		return 0;
 	}
 	cli->json = cli->json || wants_json(words);

@@ -134,6 +134,14 @@ size_t cli_fit(const char *s, int columns)
 	return (size_t)(c - s);
 }
 
+const char *cli_time(int64_t ms, char *buf, size_t size)
+{
+	if (ms % 1000 != 0 || ms >= 600 * 1000)
+		return sba_format_duration(ms, buf, size);
+	snprintf(buf, size, "%llds", (long long)ms / 1000);
+	return buf;
+}
+
 char *cli_line(const struct cli_look *look, const char *s, int columns)
 {
 	char *line = sba_visible(s, strlen(s), true);

@@ -44,28 +44,17 @@ static void ends(const struct sba_sandbox_info *i, int64_t now, char *buf, size_
 	if (!alive)
 		snprintf(buf, size, "-");
 	else if (i->keepalive_ms && (!i->max_lifetime_ms || i->keepalive_ms < left))
-		snprintf(buf, size, "%s idle",
-			 sba_format_duration(i->keepalive_ms / 1000 * 1000, time, sizeof(time)));
+		snprintf(buf, size, "%s idle", cli_time(i->keepalive_ms, time, sizeof(time)));
 	else if (i->max_lifetime_ms)
-		snprintf(buf, size, "in %s",
-			 sba_format_duration(left > 0 ? left : 0, time, sizeof(time)));
+		snprintf(buf, size, "in %s", cli_time(left > 0 ? left : 0, time, sizeof(time)));
 	else
 		snprintf(buf, size, "never");
-}
-
-/* Whole seconds: a list is no stopwatch. */
-static void age(int64_t seconds, char *buf, size_t size)
-{
-	if (seconds < 10)
-		snprintf(buf, size, "%llds", (long long)(seconds < 0 ? 0 : seconds));
-	else
-		sba_format_duration(seconds * 1000, buf, size);
 }
 
 static void row(struct cli *cli, struct cli_table *t, const struct sba_sandbox_info *i, int64_t now)
 {
 	char up[32], end[48], state[64];
-	age(now - i->created, up, sizeof(up));
+	cli_time((now > i->created ? now - i->created : 0) * 1000, up, sizeof(up));
 	ends(i, now, end, sizeof(end));
 	if (i->commands > 1)
 		snprintf(state, sizeof(state), "%s: %d commands", i->state, i->commands);
@@ -92,9 +81,7 @@ static void print_json(const struct sba_sandbox_list *l)
 {
 	for (size_t n = 0; n < sba_sandbox_list_count(l); n++) {
 		json_t *j = cli_json_sandbox(sba_sandbox_list_at(l, n));
-		if (j && n == 0)
-			json_object_set_new(j, "v", json_integer(1));
-		cli_json_line(j);
+		(n == 0 ? cli_json_first : cli_json_line)(j);
 	}
 }
 

@@ -6,6 +6,7 @@
  */
 #include "cli.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ enum {
 	WIDTH_MAX = 100,
 	FACT_COLUMNS = 12,
 	TIME_COLUMNS = 7,
-	QUIET_MS = 30000,
+	QUIET_MS = 5000, /* shown from here on */
+	CUT_MS = 30000,  /* ends the line of an answer that has stopped */
 };
 
 static const char *reset(bool colour)
@@ -35,6 +37,20 @@ static void end_text(struct cli_render *r)
 	r->newlines = 0;
 }
 
+static void end_thinking(struct cli_render *r)
+{
+	if (r->in_thinking)
+		fputc('\n', r->err);
+	r->in_thinking = false;
+}
+
+static void end_line(struct cli_render *r)
+{
+	end_text(r);
+	end_thinking(r);
+	r->cut = false;
+}
+
 /* Newlines wait for what follows them, so that an answer ends in exactly one. */
 static void put_text(struct cli_render *r, const char *text)
 {
@@ -52,6 +68,8 @@ static void put_text(struct cli_render *r, const char *text)
 	fflush(r->out);
 }
 
+/* A piece may be continued by the next one, so it ends only when something
+ * else begins. What a long silence has cut goes on without a mark. */
 static void text(struct cli_render *r, const struct sba_event *e)
 {
 	const char *s = e->text;
@@ -61,42 +79,51 @@ static void text(struct cli_render *r, const struct sba_event *e)
 		s += strspn(s, "\n");
 		if (!*s)
 			return;
+		end_thinking(r);
 		if (r->look->out_tty)
-			fprintf(r->out, "%s ", cli_mark(r->look, CLI_MARK_TEXT));
+			fprintf(r->out, "%s ",
+				r->cut && e->delta ? " " : cli_mark(r->look, CLI_MARK_TEXT));
 		r->in_text = true;
+		r->cut = false;
 	}
 	put_text(r, s);
-	if (!e->delta)
-		end_text(r);
 }
 
 /* ---- the rest ---- */
 
+/* Folded to its first line, unless all of it was asked for. */
 static void thinking(struct cli_render *r, const struct sba_event *e)
 {
 	char dim[16];
 	bool colour = r->look->err_colour;
-	if (r->in_thinking && e->delta && !r->verbose)
-		return;
+	const char *s = e->text;
+	if (!e->delta)
+		end_thinking(r);
 	end_text(r);
-	const char *s = e->text + strspn(e->text, " \n");
-	if (!*s)
+	if (!r->in_thinking) {
+		s += strspn(s, " \n");
+		if (!*s)
+			return;
+		fputs("  ", r->err);
+		r->in_thinking = true;
+		r->thinking_room = r->verbose ? INT_MAX : r->look->columns - 6;
+	}
+	if (r->thinking_room <= 0)
 		return;
-	r->in_thinking = true;
-	const char *end = strchr(s, '\n');
-	CLI_FREE char *line = r->verbose || !end ? strdup(s) : strndup(s, (size_t)(end - s));
-	CLI_FREE char *shown = NULL;
-	if (line)
-		shown = r->verbose ? sba_visible(line, strlen(line), false)
-				   : cli_line(r->look, line, r->look->columns - 4);
-	fprintf(r->err, "%s  %s%s\n", cli_sgr(colour, "2", dim), shown ? shown : "", reset(colour));
+	size_t len = r->verbose ? strlen(s) : strcspn(s, "\n");
+	CLI_FREE char *shown = sba_visible(s, len, !r->verbose);
+	size_t fits = shown ? cli_fit(shown, r->thinking_room) : 0;
+	bool folded = s[len] || (shown && shown[fits]);
+	fprintf(r->err, "%s%.*s%s%s", cli_sgr(colour, "2", dim), (int)fits, shown ? shown : "",
+		folded ? cli_mark(r->look, CLI_MARK_MORE) : "", reset(colour));
+	r->thinking_room = folded ? 0 : r->thinking_room - (shown ? cli_width(shown) : 0);
 }
 
 static void notice(struct cli_render *r, const struct sba_event *e, const char *code)
 {
 	char sgr[16];
 	bool colour = r->look->err_colour;
-	end_text(r);
+	end_line(r);
 	CLI_FREE char *line = cli_line(r->look, e->text ? e->text : "", 0);
 	fprintf(r->err, "%s%s %s%s\n", cli_sgr(colour, code, sgr), cli_mark(r->look, CLI_MARK_DOT),
 		line ? line : "", reset(colour));
@@ -106,7 +133,7 @@ static void file_change(struct cli_render *r, const struct sba_event *e)
 {
 	if (!r->verbose || !e->path)
 		return;
-	end_text(r);
+	end_line(r);
 	CLI_FREE char *path = cli_line(r->look, e->path, 0);
 	fprintf(r->err, "  %s %s\n", e->change ? e->change : "changed", path ? path : "");
 }
@@ -235,7 +262,7 @@ static void tool_result(struct cli_render *r, const struct sba_event *e)
 {
 	struct cli_call c = { 0 };
 	char what[32], time[32] = "";
-	end_text(r);
+	end_line(r);
 	if (take_call(r, e->call_id, &c)) {
 		snprintf(time, sizeof(time), "%.1fs", (double)(e->time_ms - c.since_ms) / 1000);
 	} else {
@@ -254,8 +281,6 @@ static void tool_result(struct cli_render *r, const struct sba_event *e)
 
 static void render(struct cli_render *r, const struct sba_event *e)
 {
-	if (e->kind != SBA_EVENT_THINKING)
-		r->in_thinking = false;
 	switch (e->kind) {
 	case SBA_EVENT_TEXT:
 		if (e->text)
@@ -266,7 +291,7 @@ static void render(struct cli_render *r, const struct sba_event *e)
 			thinking(r, e);
 		break;
 	case SBA_EVENT_TOOL_CALL:
-		end_text(r);
+		end_line(r);
 		tool_call(r, e);
 		break;
 	case SBA_EVENT_TOOL_RESULT:
@@ -304,16 +329,23 @@ void cli_render_tick(struct cli_render *r, int64_t now_ms)
 {
 	char line[512], time[32];
 	int64_t quiet = now_ms - r->last_ms;
-	if (!r->status->to || r->in_text)
+	if (!r->status->to || r->quiet)
 		return;
+	if (r->in_text || r->in_thinking) {
+		if (quiet < CUT_MS)
+			return;
+		bool cut = r->in_text;
+		end_line(r);
+		r->cut = cut;
+	}
 	if (r->calls_n) {
 		const struct cli_call *c = &r->calls[r->calls_n - 1];
-		sba_format_duration((now_ms - c->since_ms) / 1000 * 1000, time, sizeof(time));
+		cli_time((now_ms - c->since_ms) / 1000 * 1000, time, sizeof(time));
 		snprintf(line, sizeof(line), "%s %s  %.300s  %s", cli_mark(r->look, CLI_MARK_MORE),
 			 c->tool, c->summary ? c->summary : "", time);
 		cli_status_set(r->status, line);
 	} else if (quiet >= QUIET_MS) {
-		sba_format_duration(quiet, time, sizeof(time));
+		cli_time(quiet / 1000 * 1000, time, sizeof(time));
 		snprintf(line, sizeof(line), "%s quiet for %s", cli_mark(r->look, CLI_MARK_MORE),
 			 time);
 		cli_status_set(r->status, line);
@@ -325,7 +357,7 @@ void cli_render_end(struct cli_render *r)
 	cli_status_clear(r->status);
 	if (r->quiet)
 		return;
-	end_text(r);
+	end_line(r);
 	for (size_t i = 0; i < r->calls_n; i++)
 		tool_line(r, &r->calls[i], "no result", true, "");
 }

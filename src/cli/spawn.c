@@ -103,7 +103,7 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 	cli_status_clear(&cli->status);
 	if (rc == 0)
 		*ret_ref = ref;
-	else if (rc == SBA_EIMAGE && !o->image && !err->hint[0])
+	else if (rc == SBA_EIMAGE && !o->image)
 		snprintf(err->hint, sizeof(err->hint), "make it:  sandbox-agent image build %s",
 			 agent);
 	return rc;

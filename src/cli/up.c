@@ -12,13 +12,10 @@ static int up(struct cli *cli, const void *options, const struct cli_args *args)
 	if (rc < 0)
 		return cli_report(cli, &err);
 	const struct sba_sandbox_info *i = sba_sandbox_info(s);
-	if (cli->json) {
-		json_t *j = cli_json_sandbox(i);
-		json_object_set_new(j, "v", json_integer(1));
-		cli_json_line(j);
-	} else {
+	if (cli->json)
+		cli_json_first(cli_json_sandbox(i));
+	else
 		printf("%s\n", i->name);
-	}
 	if (cli->look.out_tty)
 		cli_note(cli, "talk with it:  sandbox-agent chat %s \"hello\"", i->name);
 	sba_sandbox_close(s);
