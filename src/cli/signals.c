@@ -20,6 +20,7 @@ static volatile sig_atomic_t caught;
 static time_t caught_at;
 static pthread_t main_thread;
 static int wake[2] = { -1, -1 };
+static bool on_terminal;
 static struct sba_cancel *cancel;
 static struct sba_turn *volatile turn;
 static struct sba_process *volatile process;
@@ -30,12 +31,14 @@ static void first(int number)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	caught_at = now.tv_sec;
 	caught = number;
+	/* The terminal has just echoed ^C: what follows begins a line of its own. */
+	ssize_t n = on_terminal && number == SIGINT ? write(STDERR_FILENO, "\n", 1) : 0;
 	sba_cancel_fire(cancel);
 	if (turn)
 		sba_turn_cancel(turn);
 	if (process)
 		sba_process_cancel(process);
-	ssize_t n = write(wake[1], "", 1);
+	n = write(wake[1], "", 1);
 	(void)n;
 }
 
@@ -74,6 +77,7 @@ int cli_signals_init(struct sba_cancel *what, struct sba_error *err)
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 	cancel = what;
 	main_thread = pthread_self();
+	on_terminal = isatty(STDERR_FILENO);
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
 		return cli_fail(err, SBA_EIO, NULL, "pipe: %s", strerror(errno));
 	struct sigaction action = { .sa_handler = handle };

@@ -92,7 +92,7 @@ static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, s
 		cli_json_line(cli_json_result(&result));
 	else if (cli->quiet && result.text[0])
 		printf("%s\n", result.text);
-	else if (!cli->quiet)
+	else if (!cli->quiet && !ferror(stdout))
 		cli_render_result(r, &result);
 	fflush(stdout);
 	if (result.verdict == SBA_VERDICT_OK)
