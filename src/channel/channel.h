@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The host's end of the session channel: HTTP/2 over the stdin and stdout of
+ * one engine exec of `guest session`. Commands, small files and network
+ * connections are streams on it. One thread of its own moves bytes and never
+ * waits for a caller; callers block only in the functions below. The peer is
+ * hostile: every frame, header, message and count has a limit.
+ *
+ * A channel may be shared between threads; a stream belongs to one at a time.
+ */
+#ifndef SBA_CHANNEL_H
+#define SBA_CHANNEL_H
+
+#include "base/base.h"
+#include "engine/engine.h"
+
+struct sba_channel;
+
+/* Starts `guest session` in a container as `user` (NULL: the container's) and
+ * waits for its hello. SBA_EUNSUPPORTED: no guest there, or one that speaks
+ * another protocol version. SBA_EBROKEN: the container does not run. */
+int sba_channel_open(struct sba_engine *e, const char *container, const char *user,
+		     struct sba_until until, struct sba_channel **ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* Says goodbye; the guest ends what it started (detached commands excepted).
+ * Streams must be closed before. NULL is allowed. */
+void sba_channel_close(struct sba_channel *c);
+/* 0 while it lives, else the reason, as every later call fails. */
+int sba_channel_check(struct sba_channel *c, struct sba_error *err) SBA_MUST_CHECK;
+/* Ends it with a reason that the caller knows better (the container died). */
+void sba_channel_fail(struct sba_channel *c, const struct sba_error *why);
+
+/* ---- commands ---- */
+
+/* A command's stream: run frames of protocol.h go in, the command's output
+ * with the guest's records comes out, exactly as with an exec of `guest run`.
+ * Closing it before the end record is the client's death for that command. */
+struct sba_channel_run;
+int sba_channel_run_open(struct sba_channel *c, struct sba_channel_run **ret,
+			 struct sba_error *err) SBA_MUST_CHECK;
+/* As sba_exec_read(): > 0 and *stream (1 stdout, 2 stderr), *data lent until the next
+ * call; 0 at the end; SBA_ETIMEOUT; SBA_ELOST, SBA_EPROTO when the channel is dead. */
+ssize_t sba_channel_run_read(struct sba_channel_run *r, int *stream, const char **data,
+			     struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+/* Takes up to len bytes without waiting; 0: its window is full. */
+ssize_t sba_channel_run_write(struct sba_channel_run *r, const void *data, size_t len,
+			      struct sba_error *err) SBA_MUST_CHECK;
+/* Readable while there is output to take, room to write again, or an end. */
+int sba_channel_run_fd(const struct sba_channel_run *r);
+void sba_channel_run_close(struct sba_channel_run *r);
+
+/* ---- small files, with the ids of the channel's user ---- */
+
+struct sba_channel_stat {
+	uint32_t mode; /* st_mode */
+	uint32_t uid, gid;
+	int64_t size;
+	int64_t mtime_ns;
+};
+
+/* The content of a regular file of at most max bytes. Never blocks on a fifo or
+ * device: SBA_EREFUSED. SBA_ENOTFOUND, SBA_ELIMIT, SBA_EPERM. */
+int sba_channel_file_read(struct sba_channel *c, const char *path, size_t max,
+			  struct sba_until until, struct sba_buf *ret,
+			  struct sba_error *err) SBA_MUST_CHECK;
+/* Atomic: temporary name, then rename. Keeps mode and owner of a file that is
+ * there unless mode (-1: keep or 0644) is given; makes parents. */
+int sba_channel_file_write(struct sba_channel *c, const char *path, const void *data, size_t len,
+			   int64_t mode, struct sba_until until,
+			   struct sba_error *err) SBA_MUST_CHECK;
+int sba_channel_file_stat(struct sba_channel *c, const char *path, bool follow,
+			  struct sba_until until, struct sba_channel_stat *ret,
+			  struct sba_error *err) SBA_MUST_CHECK;
+/* Names in a directory, NUL-separated, sorted, at most max bytes. */
+int sba_channel_file_list(struct sba_channel *c, const char *path, size_t max,
+			  struct sba_until until, struct sba_buf *ret,
+			  struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- network connections ---- */
+
+/* From now on 127.0.0.1:*ret_port inside leads to 127.0.0.1:host_port here, until the
+ * channel is closed. */
+int sba_channel_forward(struct sba_channel *c, uint16_t host_port, struct sba_until until,
+			uint16_t *ret_port, struct sba_error *err) SBA_MUST_CHECK;
+/* Joins a connected socket of this host (taken over, closed at the end) with
+ * 127.0.0.1:port inside. */
+int sba_channel_connect(struct sba_channel *c, uint16_t port, int take_fd, struct sba_until until,
+			struct sba_error *err) SBA_MUST_CHECK;
+
+#endif
