@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+/* The colon only gets there within brackets. */
+static const char host_chars[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:";
 static const char default_socket[] = "/var/run/docker.sock";
 
 static int parse_unix(const char *path, struct sba_address *a, struct sba_error *err)
@@ -57,7 +60,7 @@ static int parse_tcp(const char *rest, struct sba_address *a, struct sba_error *
 	bool ok = rest_len < sizeof(authority) && (!rest[rest_len] || !rest[rest_len + 1]);
 	snprintf(authority, sizeof(authority), "%.*s", ok ? (int)rest_len : 0, rest);
 	ok = ok && split_port(authority, &host, &len, &port) && len < sizeof(a->host) &&
-	     authority[strcspn(authority, " @?#%\r\n\t")] == '\0';
+	     strspn(host, host_chars) >= len;
 	if (ok && *port)
 		ok = sba_parse_int(port, 1, 65535, &number) == 0;
 	if (!ok)

@@ -118,7 +118,16 @@ static int request_removal(struct sba_engine *e, const char *path, const char *t
 			   struct sba_until until, struct sba_error *err)
 {
 	struct sba_request r = { .method = "DELETE", .path = path, .tried = tried };
-	return sba_engine_call_until(e, &r, until, NULL, err);
+	int rc = sba_engine_call_until(e, &r, until, NULL, err);
+	return rc == SBA_ENOTFOUND ? 0 : rc;
+}
+
+static int pause_for(int64_t ms, const char *tried, struct sba_until until, struct sba_error *err)
+{
+	int rc = sba_wait_fd(-1, 0, sba_until_sooner(until, ms), err);
+	if (rc == SBA_ETIMEOUT)
+		rc = sba_until_check(until, err);
+	return rc < 0 ? sba_wrap(err, rc, "%s", tried) : 0;
 }
 
 /* Asks again and again until the engine does not know it any more: its name
@@ -134,26 +143,15 @@ int sba_container_remove(struct sba_engine *e, const char *id, struct sba_until 
 	int rc = sba_buf_check(&path, "the request's path", err);
 	if (rc < 0)
 		return rc;
-	for (int64_t pause = GONE_POLL_MIN_MS;; pause *= 2) {
-		rc = request_removal(e, path.data, tried, until, &why);
-		if (rc == 0 || rc == SBA_ENOTFOUND)
-			return 0;
-		if (rc != SBA_EEXIST) /* 409: removal in progress */
-			break;
-		if (pause > GONE_POLL_MAX_MS)
-			pause = GONE_POLL_MAX_MS;
-		rc = sba_until_check(until, &why);
+	int64_t pause = GONE_POLL_MIN_MS;
+	rc = request_removal(e, path.data, tried, until, &why);
+	while (rc == SBA_EEXIST) { /* 409: removal in progress */
+		rc = pause_for(pause, tried, until, &why);
 		if (rc == 0)
-			rc = sba_wait_fd(-1, 0, sba_until_sooner(until, pause), &why);
-		if (rc < 0 && rc != SBA_ETIMEOUT)
-			break;
-		rc = sba_until_check(until, &why);
-		if (rc < 0) {
-			sba_wrap(&why, rc, "%s", tried);
-			break;
-		}
+			rc = request_removal(e, path.data, tried, until, &why);
+		pause = pause < GONE_POLL_MAX_MS ? 2 * pause : GONE_POLL_MAX_MS;
 	}
-	if (err)
+	if (rc < 0 && err)
 		*err = why;
 	return rc;
 }

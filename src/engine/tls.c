@@ -210,20 +210,21 @@ static int handshake(struct tls_transport *t, const char *host, struct sba_until
 int sba_tls_connect(struct sba_tls *tls, int take_fd, const char *host, struct sba_until until,
 		    struct sba_transport **ret, struct sba_error *err)
 {
-	struct tls_transport *t = calloc(1, sizeof(*t));
-	if (!t) {
+	struct sba_transport *base = calloc(1, sizeof(struct tls_transport));
+	if (!base) {
 		close(take_fd);
 		return sba_fail_nomem(err);
 	}
-	t->base = (struct sba_transport){ &tls_ops, take_fd, POLLIN, POLLOUT };
+	*base = (struct sba_transport){ &tls_ops, take_fd, POLLIN, POLLOUT };
+	struct tls_transport *t = (struct tls_transport *)base;
 	int rc = prepare(t, tls, host, err);
 	if (rc == 0)
 		rc = handshake(t, host, until, err);
 	if (rc < 0) {
-		tls_close(&t->base);
+		tls_close(base);
 		return rc;
 	}
-	*ret = &t->base;
+	*ret = base;
 	return 0;
 }
 

@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { MAX_CONNECTIONS = 64, MAX_SEEN = 64, SEEN_MAX = 64 * 1024 };
+enum { MAX_CONNECTIONS = 512, MAX_SEEN = 64, SEEN_MAX = 64 * 1024 };
 
 struct fake_engine {
 	char dir[64], host[128], path[108];

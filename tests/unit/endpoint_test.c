@@ -193,6 +193,8 @@ static void hosts_that_cannot_be_meant_are_explained(void **state)
 	refuse(w, "tcp://h:", SBA_EINVAL, "malformed");
 	refuse(w, "tcp://h/path", SBA_EINVAL, "malformed");
 	refuse(w, "tcp://[::1", SBA_EINVAL, "malformed");
+	refuse(w, "tcp://[[]", SBA_EINVAL, "malformed");
+	refuse(w, "tcp://me@h", SBA_EINVAL, "malformed");
 	refuse(w, "tcp://h\r\nX: y", SBA_EINVAL, "malformed");
 	snprintf(lng, sizeof(lng), "unix:///%0107d", 1);
 	refuse(w, lng, SBA_EINVAL, "at most 107 bytes, this one has 108");

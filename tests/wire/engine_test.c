@@ -459,6 +459,55 @@ static void an_upload_that_nobody_reads_ends_at_the_deadline(void **state)
 	stop(f, e);
 }
 
+/* Nothing of the source is lost as long as it was not asked. */
+static void an_upload_not_yet_begun_is_repeated(void **state)
+{
+	struct sba_error err;
+	struct zeros z = { .left = 1000 };
+	(void)state;
+	START("1.41", { .answer = FAKE_EMPTY },
+	      { .method = "PUT", .early = true, .then = FAKE_CLOSE },
+	      { .method = "PUT", .body = "000003e8\r\n", .answer = FAKE_EMPTY });
+	assert_int_equal(call(e, &get_thing, &err), 0);
+	assert_int_equal(put(e, &z, &err), 0);
+	assert_int_equal(z.asked, 2);
+	stop(f, e);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 8, CALLS = 50 };
+
+static void *call_often(void *arg)
+{
+	struct sba_error err;
+	for (int i = 0; i < CALLS; i++) {
+		if (sba_engine_call(arg, &get_thing, soon(), NULL, &err) < 0)
+			return arg;
+	}
+	return NULL;
+}
+
+static void threads_share_a_handle(void **state)
+{
+	char *ok = fake_json("{}");
+	struct fake_exchange x = { .answer = ok, .forever = true };
+	struct fake_engine *f = fake_engine_start("1.41", &x, 1);
+	struct sba_engine *e = open_engine(f, NULL);
+	pthread_t threads[THREADS];
+	(void)state;
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, call_often, e), 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *failed;
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	assert_int_equal(fake_engine_requests(f), THREADS * CALLS);
+	stop(f, e);
+	free(ok);
+}
+
 /* ---- cancelling ---- */
 
 struct firing {
@@ -523,6 +572,8 @@ int main(void)
 		cmocka_unit_test_setup(an_early_answer_counts_and_not_the_broken_pipe, prepare),
 		cmocka_unit_test_setup(a_source_that_fails_breaks_the_upload_off, prepare),
 		cmocka_unit_test_setup(an_upload_that_nobody_reads_ends_at_the_deadline, prepare),
+		cmocka_unit_test_setup(an_upload_not_yet_begun_is_repeated, prepare),
+		cmocka_unit_test_setup(threads_share_a_handle, prepare),
 		cmocka_unit_test_setup(cancelling_ends_a_wait_at_once_but_not_a_removal, prepare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
