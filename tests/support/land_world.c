@@ -17,9 +17,18 @@
 
 enum { TAR_MAX = 64 << 20, TIME_LIMIT_S = 60 };
 
+void world_path(char *ret, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(ret, size, fmt, ap);
+	va_end(ap);
+	assert_true(n >= 0 && (size_t)n < size);
+}
+
 static void in_root(const struct world *w, const char *path, char *ret, size_t size)
 {
-	assert_true(snprintf(ret, size, "%s/%s", w->root, path) < (int)size);
+	world_path(ret, size, "%s/%s", w->root, path);
 }
 
 static void write_file(const struct world *w, const char *path, const char *content)
@@ -46,7 +55,7 @@ void world_open(struct world *w, bool no_openat2)
 	const char *tmp = getenv("TMPDIR");
 	alarm(TIME_LIMIT_S);
 	*w = (struct world){ .no_openat2 = no_openat2 };
-	snprintf(w->root, sizeof(w->root), "%.40s/sba-land-XXXXXX", tmp ? tmp : "/tmp");
+	world_path(w->root, sizeof(w->root), "%.40s/sba-land-XXXXXX", tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(w->root));
 	in_root(w, "work", path, sizeof(path));
 	assert_int_equal(mkdir(path, 0755), 0);
@@ -139,7 +148,7 @@ int world_land(struct world *w)
 static int in_work(const struct world *w, const char *path, struct stat *st)
 {
 	char full[8192];
-	snprintf(full, sizeof(full), "%s/work/%s", w->root, path);
+	world_path(full, sizeof(full), "%s/work/%s", w->root, path);
 	return lstat(full, st);
 }
 
@@ -160,7 +169,7 @@ void world_assert_content(const struct world *w, const char *path, const char *c
 {
 	char full[8192];
 	SBA_BUF struct sba_buf b = SBA_BUF_INIT(1 << 20);
-	snprintf(full, sizeof(full), "%s/work/%s", w->root, path);
+	world_path(full, sizeof(full), "%s/work/%s", w->root, path);
 	assert_int_equal(sba_read_file(full, 1 << 20, &b, NULL), 0);
 	assert_int_equal(b.len, strlen(content));
 	assert_memory_equal(b.data ? b.data : "", content, b.len);

@@ -35,6 +35,8 @@ int world_land_from(struct world *w, struct tar_feed *feed);
 struct stat world_stat(const struct world *w, const char *path);
 bool world_has(const struct world *w, const char *path);
 void world_assert_content(const struct world *w, const char *path, const char *content);
+/* As snprintf, but too long a text fails the test. */
+void world_path(char *ret, size_t size, const char *fmt, ...) SBA_PRINTF(3, 4);
 uint64_t world_refused(const struct world *w); /* of any kind */
 
 #endif

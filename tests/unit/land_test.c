@@ -108,7 +108,7 @@ static int in_child(void (*fn)(struct world *w), struct world *w)
 {
 	int status;
 	char work[128];
-	snprintf(work, sizeof(work), "%s/work", w->root);
+	world_path(work, sizeof(work), "%s/work", w->root);
 	assert_int_equal(chmod(w->root, 0755), 0);
 	assert_int_equal(chmod(work, 0777), 0);
 	pid_t pid = fork();
@@ -155,7 +155,7 @@ static void a_locked_tree_is_removed_when_the_name_is_taken_late(void **state)
 	(void)state;
 	struct world *w = begin();
 	char dest[256];
-	snprintf(dest, sizeof(dest), "%s/work/file", w->root);
+	world_path(dest, sizeof(dest), "%s/work/file", w->root);
 	close(open(dest, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 	w->options.dest = dest;
 	w->options.replace = true; /* a file may be; a tree cannot replace it */
@@ -273,7 +273,7 @@ static void five_thousand_files_in_one_directory_land(void **state)
 	struct world *w = begin();
 	char name[32];
 	for (int i = 0; i < 5000; i++) {
-		snprintf(name, sizeof(name), "s/%d", i);
+		world_path(name, sizeof(name), "s/%d", i);
 		tar_file(&w->tar, name, name);
 	}
 	assert_lands(w);
@@ -365,7 +365,7 @@ static void a_destination_without_parent_or_name_is_an_error(void **state)
 	struct world *w = begin();
 	char dest[256];
 	tar_file(&w->tar, "s", "x");
-	snprintf(dest, sizeof(dest), "%s/none/out", w->root);
+	world_path(dest, sizeof(dest), "%s/none/out", w->root);
 	w->options.dest = dest;
 	assert_int_equal(world_land(w), SBA_ENOTFOUND);
 	static const char *const bad[] = { "", "/", ".", "..", "x/.." };
@@ -384,7 +384,8 @@ static void a_destination_of_255_bytes_works(void **state)
 	(void)state;
 	struct world *w = begin();
 	char dest[400];
-	int n = snprintf(dest, sizeof(dest), "%s/work/", w->root);
+	world_path(dest, sizeof(dest), "%s/work/", w->root);
+	size_t n = strlen(dest);
 	memset(dest + n, 'n', 255);
 	dest[n + 255] = '\0';
 	w->options.dest = dest;
