@@ -20,7 +20,11 @@ static int end_line(struct splitter *s, struct sba_error *err)
 	if (rc < 0)
 		return rc;
 	bool blank = !s->line.data || s->line.data[strspn(s->line.data, " \r\t")] == '\0';
-	if (!blank && sba_json_parse(s->line.data, s->line.len, "line", &j, &why) < 0)
+	if (!blank)
+		rc = sba_json_parse(s->line.data, s->line.len, "line", &j, &why);
+	if (rc == SBA_ENOMEM)
+		return sba_fail_nomem(err);
+	if (rc < 0)
 		sba_log("engine", "%s: skipped a %s", s->tried, why.text);
 	sba_buf_reset(&s->line);
 	return j ? s->fn(s->user, j, err) : 0;

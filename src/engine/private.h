@@ -169,8 +169,6 @@ int sba_engine_exchange(struct sba_engine *e, const struct sba_exchange *x, stru
 int sba_engine_call_until(struct sba_engine *e, const struct sba_request *request,
 			  struct sba_until until, json_t **ret,
 			  struct sba_error *err) SBA_MUST_CHECK;
-/* True if err is the engine's answer with this status. */
-bool sba_engine_said(const struct sba_error *err, int status);
 
 /* ---- bodies (body.c) ---- */
 

@@ -82,11 +82,6 @@ static int fail_with_answer(struct sba_body *body, struct sba_until until, struc
 	return rc;
 }
 
-bool sba_engine_said(const struct sba_error *err, int status)
-{
-	return err->http_status == status;
-}
-
 /* ---- the exchange ---- */
 
 /* Safe to repeat after it may have been carried out. */
