@@ -89,7 +89,7 @@ static int tracked_files(const char *dir, struct sba_strv *ret, struct sba_error
 	static const char *const ask[] = { "rev-parse", "--is-inside-work-tree", NULL };
 	static const char *const list[] = { "ls-files",           "-z", "--cached", "--others",
 					    "--exclude-standard", NULL };
-	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(SBA_KIB);
+	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(2 * SBA_RUN_IO_CHUNK);
 	SBA_BUF struct sba_buf names = SBA_BUF_INIT(GIT_OUTPUT_MAX);
 	int rc = git(dir, ask, &answer, err);
 	if (rc == SBA_ENOTFOUND || rc > 0 || (rc == 0 && !sba_starts_with(answer.data, "true")))
@@ -177,7 +177,7 @@ static void put_value(struct sba_buf *config, const char *key, const char *value
 static int make_git_config(const char *dir, struct sba_buf *config, struct sba_error *err)
 {
 	static const char *const remotes[] = { "remote", NULL };
-	SBA_BUF struct sba_buf value = SBA_BUF_INIT(64 * SBA_KIB);
+	SBA_BUF struct sba_buf value = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
 	sba_buf_puts(config, "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n");
 	put_value(config, "name", git_value(dir, "user.name", &value));
 	put_value(config, "email", git_value(dir, "user.email", &value));
