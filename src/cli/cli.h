@@ -269,6 +269,8 @@ void cli_term_winch_drain(int fd);
 int cli_engine(struct cli *cli, struct sba_error *err);
 int cli_images(struct cli *cli, struct sba_error *err);
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
+/* SBA_EINVAL: no such agent; the nearest is hinted at. */
+int cli_check_agent(const char *agent, struct sba_error *err);
 void cli_close(struct cli *cli);
 /* The reference without our repository: "claude-2.1.332-20261129". Lent. */
 const char *cli_short_ref(struct cli *cli, const char *ref);

@@ -50,6 +50,24 @@ int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, str
 	return rc < 0 ? rc : sba_sandbox_open(cli->engine, cli->prefix, name, ret, err);
 }
 
+int cli_check_agent(const char *agent, struct sba_error *err)
+{
+	const char *const *names = sba_agent_names();
+	char hint[256] = "";
+	size_t n = 0, len = 0;
+	for (; names[n]; n++) {
+		if (!strcmp(names[n], agent))
+			return 0;
+		if (len < sizeof(hint))
+			len += (size_t)snprintf(hint + len, sizeof(hint) - len, "%s%s",
+						n ? ", " : "there is: ", names[n]);
+	}
+	int near = sba_nearest(agent, names, n);
+	if (near >= 0)
+		snprintf(hint, sizeof(hint), "did you mean %s?", names[near]);
+	return cli_fail(err, SBA_EINVAL, hint, "no agent '%s'", agent);
+}
+
 void cli_close(struct cli *cli)
 {
 	cli_status_clear(&cli->status);

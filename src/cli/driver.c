@@ -101,7 +101,9 @@ static int parse(struct cli *cli, const void *options, const struct cli_args *ar
 	struct sba_recording *r = NULL;
 	struct sba_turn_result result;
 	struct sba_error err;
-	int rc = sba_recording_open(args->v[0], &r, &err);
+	int rc = cli_check_agent(args->v[0], &err);
+	if (rc == 0)
+		rc = sba_recording_open(args->v[0], &r, &err);
 	if (rc == 0)
 		rc = parse_path(args->v[1], r, &err);
 	if (rc == 0) {

@@ -136,7 +136,7 @@ size_t cli_fit(const char *s, int columns)
 
 const char *cli_time(int64_t ms, char *buf, size_t size)
 {
-	if (ms % 1000 != 0 || ms >= 600 * 1000)
+	if (ms % 1000 != 0 || ms >= 120 * 1000)
 		return sba_format_duration(ms, buf, size);
 	snprintf(buf, size, "%llds", (long long)ms / 1000);
 	return buf;

@@ -264,7 +264,10 @@ static void tool_result(struct cli_render *r, const struct sba_event *e)
 	char what[32], time[32] = "";
 	end_line(r);
 	if (take_call(r, e->call_id, &c)) {
-		snprintf(time, sizeof(time), "%.1fs", (double)(e->time_ms - c.since_ms) / 1000);
+		/* Some CLIs tell of both at once, when all is over: no time is known then. */
+		if (e->time_ms > c.since_ms)
+			snprintf(time, sizeof(time), "%.1fs",
+				 (double)(e->time_ms - c.since_ms) / 1000);
 	} else {
 		snprintf(c.tool, sizeof(c.tool), "%s", e->tool ? e->tool : "tool");
 		c.summary = cli_line(r->look, e->summary ? e->summary : "", 0);

@@ -53,34 +53,6 @@ static int check(const struct cli_spawn *o, struct sba_error *err)
 			"calls to a real model need the relay, which this version does not have");
 }
 
-static int unknown_agent(const char *agent, struct sba_error *err)
-{
-	const char *const *names = sba_agent_names();
-	size_t n = 0;
-	char hint[256] = "";
-	while (names[n])
-		n++;
-	int near = sba_nearest(agent, names, n);
-	if (near >= 0) {
-		snprintf(hint, sizeof(hint), "did you mean %s?", names[near]);
-		return cli_fail(err, SBA_EINVAL, hint, "no agent '%s'", agent);
-	}
-	size_t len = 0;
-	for (size_t i = 0; i < n && len < sizeof(hint); i++)
-		len += (size_t)snprintf(hint + len, sizeof(hint) - len, "%s%s",
-					i ? ", " : "there is: ", names[i]);
-	return cli_fail(err, SBA_EINVAL, hint, "no agent '%s'", agent);
-}
-
-static bool known_agent(const char *agent)
-{
-	for (const char *const *n = sba_agent_names(); *n; n++) {
-		if (!strcmp(*n, agent))
-			return true;
-	}
-	return false;
-}
-
 /* The image, on the engine. */
 static int image_for(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		     const char **ret_ref, struct sba_error *err)
@@ -174,9 +146,9 @@ int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
 {
 	const char *image = NULL;
 	struct sba_sandbox *s = NULL;
-	if (!known_agent(agent))
-		return unknown_agent(agent, err);
-	int rc = check(o, err);
+	int rc = cli_check_agent(agent, err);
+	if (rc == 0)
+		rc = check(o, err);
 	if (rc == 0)
 		rc = cli_engine(cli, err);
 	if (rc == 0)
