@@ -19,7 +19,7 @@ struct sba_agent {
 	char token[2 * SBA_TOKEN_BYTES + 1];
 	char *model_name; /* NULL: the driver's default */
 	bool one_turn;
-	bool state_known;                 /* the fields below were read or set */
+	bool state_known;                     /* the fields below were read or set */
 	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
 	int64_t turns;
 };

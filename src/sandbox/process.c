@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command in a sandbox: the host's end of `guest run`. One exec of the
- * engine carries it; what it says is split into the command's output and the
- * guest's records.
+ * A command in a sandbox: the host's end of `guest run`. A link carries it;
+ * what it says is split into the command's output and the guest's records.
  */
-#include "sandbox/record.h"
+#include "sandbox/link.h"
 #include "sandbox/private.h"
+#include "sandbox/record.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ enum {
 
 struct sba_process {
 	struct sba_sandbox *sandbox;
-	struct sba_exec *exec;
+	struct sba_link *link;
 	struct sba_buf staging;         /* frames on their way */
 	struct sba_record_scan scan[2]; /* stdout, stderr */
 	bool stream_ended[2];
@@ -66,8 +66,8 @@ static int flush(struct sba_process *p, struct sba_error *err)
 	size_t sent = 0;
 	int rc = sba_buf_check(&p->staging, "command", err);
 	while (rc == 0 && sent < p->staging.len) {
-		ssize_t n =
-			sba_exec_write(p->exec, p->staging.data + sent, p->staging.len - sent, err);
+		ssize_t n = p->link->ops->write(p->link, p->staging.data + sent,
+						p->staging.len - sent, err);
 		if (n < 0)
 			rc = (int)n;
 		if (n <= 0)
@@ -157,23 +157,6 @@ static void on_cancel(struct sba_process *p)
 	frame(p, SBA_RUN_CANCEL, "", 0);
 }
 
-static int open_exec(struct sba_process *p, const char *user, struct sba_error *err)
-{
-	char id[2 * 8 + 1];
-	int rc = sba_random_hex(id, 8, err);
-	if (rc < 0)
-		return rc;
-	const char *const argv[] = { SBA_GUEST_PATH, "run", id, NULL };
-	const struct sba_exec_spec spec = {
-		.container = p->sandbox->container,
-		.argv = argv,
-		.user = user,
-	};
-	return sba_exec_open(p->sandbox->engine, &spec,
-			     sba_engine_until(p->sandbox->engine, SBA_ENGINE_STEP_MS), &p->exec,
-			     err);
-}
-
 int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 		     struct sba_process **ret, struct sba_error *err)
 {
@@ -196,7 +179,7 @@ int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 	if (rc == 0)
 		rc = open_watch(p, err);
 	if (rc == 0)
-		rc = open_exec(p, o->user, err);
+		rc = sba_link_exec(s, o->user, &p->link, err);
 	if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND) {
 		int dead = sba_sandbox_check_alive(s, "start a command", err);
 		rc = dead < 0 ? dead : rc;
@@ -275,8 +258,7 @@ static int explain_loss(struct sba_process *p, struct sba_error *err)
 	int code = 0;
 	int rc = sba_sandbox_check_alive(p->sandbox, "command", &why);
 	if (rc == 0)
-		rc = sba_exec_exit_code(p->exec, sba_until_in(SBA_ENGINE_STEP_MS / 10), &code,
-					&why);
+		rc = p->link->ops->explain(p->link, &code, &why);
 	if (rc == 0 && !p->begun && len > 0) {
 		if (strstr(text, "unable to find user"))
 			sba_fail(&why, SBA_ENOTFOUND, "command: %.*s", (int)len, text);
@@ -343,7 +325,7 @@ static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_erro
 	struct sba_until until = { deadline_ms, p->watch_fd };
 	struct sba_until slice = sba_until_sooner(until, ALIVE_CHECK_MS);
 	struct sba_error why;
-	int rc = sba_wait_fd(sba_exec_fd(p->exec), sba_process_events(p), slice, &why);
+	int rc = sba_wait_fd(p->link->ops->fd(p->link), sba_process_events(p), slice, &why);
 	if (rc == SBA_ECANCELED) {
 		on_cancel(p);
 		return 0;
@@ -368,13 +350,13 @@ static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_err
 		int rc = flush(p, err);
 		if (rc < 0)
 			return rc;
-		enum sba_exec_stream stream;
+		int stream;
 		struct sba_error why = { 0 };
-		ssize_t n = sba_exec_read(p->exec, &stream, &p->piece,
-					  (struct sba_until){ 0, p->watch_fd }, &why);
+		ssize_t n = p->link->ops->read(p->link, &stream, &p->piece,
+					       (struct sba_until){ 0, p->watch_fd }, &why);
 		if (n >= 0) {
 			p->piece_len = (size_t)n;
-			p->which = stream == SBA_EXEC_STDERR ? SBA_STDERR : SBA_STDOUT;
+			p->which = stream == SBA_STDERR ? SBA_STDERR : SBA_STDOUT;
 			return n > 0;
 		}
 		if (n == SBA_ECANCELED) {
@@ -495,12 +477,12 @@ int sba_process_signal(struct sba_process *p, int signal_number, struct sba_erro
 
 int sba_process_fd(const struct sba_process *p)
 {
-	return sba_exec_fd(p->exec);
+	return p->link->ops->fd(p->link);
 }
 
 short sba_process_events(const struct sba_process *p)
 {
-	return p->staging.len > 0 || sba_exec_wants_write(p->exec) ? POLLIN | POLLOUT : POLLIN;
+	return p->staging.len > 0 || p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
 }
 
 void sba_process_cancel(struct sba_process *p)
@@ -518,8 +500,8 @@ void sba_process_free(struct sba_process *p)
 	if (!p)
 		return;
 	/* Closing the stream tells the guest that its client is gone. */
-	if (p->exec)
-		sba_exec_close(p->exec);
+	if (p->link)
+		p->link->ops->close(p->link);
 	sba_cleanup_close(&p->cancel_fd);
 	sba_cleanup_close(&p->watch_fd);
 	sba_buf_fini(&p->staging);
