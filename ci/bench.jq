@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+# From lines of samples to figures with goals: medians, their ratio, and
+# whether the goal is met. Used by ci/bench with `jq -s`.
+
+def quantile(q): sort | .[((length - 1) * q) | round];
+def rounded: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
+def series($name; all): all | map(select(.name == $name)) | first // error("no samples of \($name)");
+
+# Times are compared by their medians, memory by its largest sample.
+def value: if .unit == "KiB" then .samples | max else .samples | quantile(0.5) end;
+
+def met($ratio; $ours):
+  if has("max_ratio") then $ratio <= .max_ratio
+  elif has("below_ratio") then $ratio < .below_ratio
+  elif has("max") then $ours <= .max
+  elif has("below") then $ours < .below
+  else null end;
+
+def goal($unit):
+  if has("max_ratio") then "<= \(.max_ratio) x"
+  elif has("below_ratio") then "< \(.below_ratio) x"
+  elif has("max") then "<= \(.max) \($unit)"
+  elif has("below") then "< \(.below) \($unit)"
+  else null end;
+
+def figure(all):
+  series(.ours; all) as $ours
+  | (if .theirs then series(.theirs; all) | value else null end) as $theirs
+  | ($ours | value) as $value
+  | (if $theirs then $value / $theirs else null end) as $ratio
+  | {
+      work, alternative, unit: $ours.unit,
+      ours: ($value | rounded),
+      quartiles: [$ours.samples | quantile(0.25), quantile(0.75) | rounded],
+      theirs: (if $theirs then $theirs | rounded else null end),
+      ratio: (if $ratio then $ratio | rounded else null end),
+      goal: goal($ours.unit),
+      met: met($ratio; $value)
+    };
+
+. as $all
+| {
+    machine: { cpus: ($cpus | tonumber), kernel: $kernel, engine: $engine, load: ($load | tonumber) },
+    figures: [
+      { work: "exec of true, kept handle", ours: "exec.ours",
+        alternative: "the three requests, raw", theirs: "exec.raw", max_ratio: 1.15 },
+      { work: "exec of true, kept handle", ours: "exec.ours",
+        alternative: "docker exec", theirs: "exec.docker", below_ratio: 0.7 },
+      { work: "exec of true, one after another", ours: "exec_row.ours",
+        alternative: "the three requests, raw", theirs: "exec_row.raw" },
+      { work: "run, without the CLI's own time", ours: "run.ours",
+        alternative: "bare create, start, remove", theirs: "run.bare", max_ratio: 2 },
+      { work: "  engine found and asked", ours: "run.open.ours" },
+      { work: "  sandbox made", ours: "run.create.ours",
+        alternative: "bare create, start", theirs: "run.create.bare" },
+      { work: "  agent opened, model listens", ours: "run.agent.ours" },
+      { work: "  first command, true", ours: "run.exec.ours" },
+      { work: "  all removed", ours: "run.remove.ours",
+        alternative: "bare remove", theirs: "run.remove.bare" },
+      { work: "anonymous memory, most in a turn", ours: "memory.ours", max: 8192 },
+      { work: "sandbox-agent version", ours: "version.ours",
+        alternative: "docker --version", theirs: "version.docker", below: 10 }
+    ] | map(figure($all))
+  }
