@@ -56,6 +56,7 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
 struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version;
 	const char *state;       /* "idle", "working", "created", "gone", "broken" */
+	const char *reason;      /* of "gone": "keepalive", "removed", …; else "" */
 	int64_t created;         /* UNIX seconds */
 	int64_t keepalive_ms;    /* 0: never ends for idleness */
 	int64_t max_lifetime_ms; /* 0: none */
@@ -67,7 +68,7 @@ SBA_API const struct sba_sandbox_info *sba_sandbox_info(const struct sba_sandbox
 /* Zero means the default everywhere. */
 struct sba_list_options {
 	const char *prefix;             /* NULL: the default; "*": every prefix */
-	bool all;                       /* also what is half-made or gone */
+	bool all;                       /* also what is half-made or went within the last hour */
 	const char *tag, *agent, *name; /* only these */
 };
 struct sba_sandbox_list;

@@ -336,6 +336,7 @@ int sba_sandbox_create(struct sba_engine *e, const struct sba_sandbox_options *o
 		return sba_fail_nomem(err);
 	m.sandbox->engine = e;
 	m.sandbox->sidecar_state = "idle";
+	m.sandbox->info.reason = "";
 	int rc = make(&m, err);
 	json_decref(m.labels);
 	sba_buf_fini(&m.ca);

@@ -3,10 +3,20 @@
  * Finding sandboxes again by their labels, judging whether they are ours,
  * listing them and sweeping what died half-made.
  */
-#include "sandbox/private.h"
+#include "sandbox/past.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e)
+{
+	struct sba_sandbox *grown = realloc(f->v, (f->n + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	f->v = grown;
+	f->v[f->n] = (struct sba_sandbox){ .engine = e, .info.reason = "" };
+	return &f->v[f->n++];
+}
 
 static struct sba_sandbox *entry_of(struct sba_found *f, struct sba_engine *e, const char *id)
 {
@@ -14,12 +24,7 @@ static struct sba_sandbox *entry_of(struct sba_found *f, struct sba_engine *e, c
 		if (strcmp(sba_label_get(f->v[i].labels, "id"), id) == 0)
 			return &f->v[i];
 	}
-	struct sba_sandbox *grown = realloc(f->v, (f->n + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	f->v = grown;
-	f->v[f->n] = (struct sba_sandbox){ .engine = e };
-	return &f->v[f->n++];
+	return sba_found_new(f, e);
 }
 
 /* The name that a container of ours with these labels must have; one made from a
@@ -123,8 +128,31 @@ static int take(struct sba_found *f, size_t i, struct sba_sandbox **ret, struct 
 	return 0;
 }
 
-static int not_found(const struct sba_found *f, const char *name, struct sba_error *err)
+/* Newest last: a name can have been used before. */
+static const char *past_reason(struct sba_engine *e, const char *by_prefix, const char *name)
 {
+	enum { LOOK_BACK_S = 24 * 60 * 60 };
+	struct sba_found past = { 0 };
+	const char *reason = NULL;
+	if (sba_past_add(e, by_prefix, sba_unix_ms() / 1000 - LOOK_BACK_S, &past, NULL) == 0) {
+		for (size_t i = 0; i < past.n; i++) {
+			if (strcmp(past.v[i].info.name, name) == 0)
+				reason = past.v[i].info.reason; /* a literal */
+		}
+	}
+	sba_found_fini(&past);
+	return reason;
+}
+
+static int not_found(const struct sba_found *f, struct sba_engine *e, const char *by_prefix,
+		     const char *name, struct sba_error *err)
+{
+	const char *reason = past_reason(e, by_prefix, name);
+	if (reason)
+		return sba_hint(err,
+				sba_fail(err, SBA_ENOTFOUND, "sandbox '%s' is gone: %s", name,
+					 sba_past_words(reason)),
+				"what there is and was:  sandbox-agent ps -a");
 	int rc = sba_fail(err, SBA_ENOTFOUND, "there is no sandbox '%s'", name);
 	SBA_STRV struct sba_strv names = { 0 };
 	for (size_t i = 0; i < f->n; i++) {
@@ -155,7 +183,7 @@ int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 	while (i < f.n && strcmp(f.v[i].info.name, name) != 0 && strcmp(f.v[i].info.id, name) != 0)
 		i++;
 	if (i == f.n)
-		rc = not_found(&f, name, err);
+		rc = not_found(&f, e, by_prefix, name, err);
 	else if (f.v[i].info.foreign_schema)
 		rc = sba_fail(
 			err, SBA_EREFUSED,
@@ -176,6 +204,8 @@ void sba_sandbox_close(struct sba_sandbox *s)
 }
 
 /* ---- listing ---- */
+
+enum { PAST_S = 60 * 60 };
 
 struct sba_sandbox_list {
 	struct sba_found found;
@@ -231,6 +261,10 @@ int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *option
 		free(l);
 		return rc;
 	}
+	/* Without the past the list is still worth having. */
+	if (o->all && sba_past_add(e, strcmp(prefix, "*") == 0 ? every[0] : by_prefix,
+				   sba_unix_ms() / 1000 - PAST_S, &l->found, NULL) < 0)
+		sba_log("sandbox", "the engine does not tell what was before");
 	size_t kept = 0;
 	for (size_t i = 0; i < l->found.n; i++) {
 		struct sba_sandbox *s = &l->found.v[i];

@@ -59,6 +59,8 @@ struct sba_found {
 int sba_found_get(struct sba_engine *e, const char *const *labels, struct sba_found *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
 void sba_found_fini(struct sba_found *f);
+/* A new entry at its end, empty; NULL when out of memory. */
+struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e);
 
 /* ---- remove.c ---- */
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a sandbox, and finding out afterwards why one ended. */
-#include "sandbox/private.h"
+/* The end of a sandbox, and whether one has ended. */
+#include "sandbox/past.h"
 
 #include <pthread.h>
 #include <string.h>
-
-#include "channel/protocol.h"
 
 struct removal {
 	struct sba_engine *engine;
@@ -55,64 +53,15 @@ int sba_sandbox_remove(struct sba_sandbox *s, struct sba_error *err)
 	return 0;
 }
 
-static const char *reaper_words(int code)
-{
-	switch (code) {
-	case SBA_REAPER_KEEPALIVE:
-		return "it ended itself: nobody had used it for its keepalive";
-	case SBA_REAPER_LIFETIME:
-		return "it ended itself: its max-lifetime was over";
-	case SBA_REAPER_MAIN_GONE:
-		return "its main process was killed";
-	case SBA_REAPER_TAMPERED:
-		return "it ended itself: something inside blinded its sidecar";
-	case SBA_REAPER_NEVER_BEGAN:
-		return "it ended itself: it was never started";
-	case SBA_REAPER_SETUP:
-		return "its sidecar could not make itself safe";
-	default:
-		return NULL;
-	}
-}
-
-/* The last word of the events on the sidecar: its exit code tells why. */
 void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size)
 {
 	snprintf(ret, size, "reason unknown");
 	char by_id[64];
-	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%s", s->info.id);
-	SBA_JSON json_t *events = NULL;
-	struct sba_until until = sba_until_in(SBA_ENGINE_STEP_MS / 10);
-	if (sba_engine_past_events(s->engine, by_id, s->info.created, until, &events, NULL) < 0)
-		return;
-	size_t i;
-	json_t *event;
-	bool killed = false;
-	json_array_foreach(events, i, event)
-	{
-		const char *action = sba_json_str(event, "Action");
-		/* Label names hold dots, so no path reaches them. */
-		const json_t *attributes = sba_json_get(event, "Actor.Attributes");
-		const char *role = json_string_value(json_object_get(attributes, SBA_LABEL "role"));
-		if (!action || !role)
-			continue;
-		killed = killed || strcmp(action, "kill") == 0;
-		if (strcmp(action, "oom") == 0)
-			snprintf(ret, size, "it ran out of memory");
-		if (strcmp(action, "die") != 0 || strcmp(role, "sidecar") != 0)
-			continue;
-		int64_t code = -1;
-		const char *text = sba_json_str(attributes, "exitCode");
-		const char *words = text && sba_parse_int(text, 0, 255, &code) == 0
-					    ? reaper_words((int)code)
-					    : NULL;
-		if (words)
-			snprintf(ret, size, "%s", words);
-		else if (killed)
-			snprintf(ret, size, "it was killed or removed from outside");
-	}
-	if (killed && strcmp(ret, "reason unknown") == 0)
-		snprintf(ret, size, "it was killed or removed from outside");
+	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%.40s", s->info.id);
+	struct sba_found past = { 0 };
+	if (sba_past_add(s->engine, by_id, s->info.created, &past, NULL) == 0 && past.n > 0)
+		snprintf(ret, size, "%s", sba_past_words(past.v[0].info.reason));
+	sba_found_fini(&past);
 }
 
 static int is_running(struct sba_sandbox *s, const char *id, struct sba_error *err)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why sandboxes ended. The sidecar's exit code is the reason, and the engine's
+ * `die` event keeps it, with the labels, after the containers are gone.
+ */
+#include "sandbox/past.h"
+
+#include <string.h>
+
+#include "channel/protocol.h"
+
+enum { PAST_MS = 10 * 1000 };
+
+static const struct {
+	int code; /* of the reaper; 0: not told by a code */
+	const char *reason;
+	const char *words;
+} reasons[] = {
+	{ SBA_REAPER_KEEPALIVE, "keepalive",
+	  "it ended itself: nobody had used it for its keepalive" },
+	{ SBA_REAPER_LIFETIME, "max-lifetime", "it ended itself: its max-lifetime was over" },
+	{ SBA_REAPER_MAIN_GONE, "main process gone", "its main process was killed" },
+	{ SBA_REAPER_TAMPERED, "tampered",
+	  "it ended itself: something inside blinded its sidecar" },
+	{ SBA_REAPER_NEVER_BEGAN, "never begun", "it ended itself: it was never started" },
+	{ SBA_REAPER_SETUP, "sidecar failed", "its sidecar could not make itself safe" },
+	{ 0, "removed", "it was removed" },
+	{ 0, "killed", "it was killed from outside" },
+	{ 0, "out of memory", "it ran out of memory" },
+	{ 0, "unknown", "reason unknown" },
+};
+
+const char *sba_past_words(const char *reason)
+{
+	for (size_t i = 0; i < SBA_ARRAY_LEN(reasons); i++) {
+		if (strcmp(reasons[i].reason, reason) == 0)
+			return reasons[i].words;
+	}
+	return "reason unknown";
+}
+
+static const char *reason_of_code(int64_t code)
+{
+	for (size_t i = 0; code > 0 && i < SBA_ARRAY_LEN(reasons); i++) {
+		if (reasons[i].code == code)
+			return reasons[i].reason;
+	}
+	return NULL;
+}
+
+static struct sba_sandbox *known(struct sba_found *f, const char *id)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		if (strcmp(f->v[i].info.id, id) == 0)
+			return &f->v[i];
+	}
+	return NULL;
+}
+
+/* The event's attributes hold the container's labels beside facts of its own. */
+static int entry_of(struct sba_found *f, struct sba_engine *e, const json_t *attributes,
+		    struct sba_sandbox **ret)
+{
+	const char *id = sba_label_get(attributes, "id");
+	if (!*id)
+		return 0;
+	*ret = known(f, id);
+	if (*ret)
+		return 0;
+	struct sba_sandbox *s = sba_found_new(f, e);
+	if (!s)
+		return SBA_ENOMEM;
+	s->labels = json_incref((json_t *)(uintptr_t)attributes);
+	sba_labels_read(s->labels, &s->info);
+	s->sidecar_state = s->info.state = "gone";
+	s->info.reason = "unknown";
+	*ret = s;
+	return 0;
+}
+
+/* A removal kills both halves; only where no code of the sidecar tells more does
+ * it count. */
+static void learn(struct sba_sandbox *s, const char *action, const json_t *attributes)
+{
+	const char *text = sba_json_str(attributes, "exitCode");
+	int64_t code = 0;
+	bool sidecar = strcmp(sba_label_get(attributes, "role"), "sidecar") == 0;
+	if (strcmp(action, "oom") == 0 && !sidecar)
+		s->info.reason = "out of memory";
+	if (strcmp(action, "kill") == 0 && strcmp(s->info.reason, "unknown") == 0)
+		s->info.reason = "killed";
+	if (strcmp(action, "die") == 0 && sidecar && text && !sba_parse_int(text, 0, 255, &code) &&
+	    reason_of_code(code))
+		s->info.reason = reason_of_code(code);
+	if (strcmp(action, "destroy") == 0 && strcmp(s->info.reason, "killed") == 0)
+		s->info.reason = "removed";
+}
+
+int sba_past_add(struct sba_engine *e, const char *label, int64_t since_unix_s,
+		 struct sba_found *found, struct sba_error *err)
+{
+	SBA_JSON json_t *events = NULL;
+	int rc =
+		sba_engine_past_events(e, label, since_unix_s, sba_until_in(PAST_MS), &events, err);
+	if (rc < 0)
+		return rc;
+	size_t alive = found->n, i;
+	json_t *event;
+	json_array_foreach(events, i, event)
+	{
+		const char *action = sba_json_str(event, "Action");
+		const json_t *attributes = sba_json_get(event, "Actor.Attributes");
+		struct sba_sandbox *s = NULL;
+		if (!action || !attributes)
+			continue;
+		if (entry_of(found, e, attributes, &s) < 0)
+			return sba_fail_nomem(err);
+		/* What is still listed is not past. */
+		if (s && s >= found->v + alive)
+			learn(s, action, attributes);
+	}
+	return 0;
+}
