@@ -59,8 +59,8 @@ static void row(struct cli *cli, struct cli_table *t, const struct sba_sandbox_i
 	if (i->commands > 1)
 		snprintf(state, sizeof(state), "%s: %d commands", i->state, i->commands);
 	else
-		snprintf(state, sizeof(state), "%s%s", i->state,
-			 i->foreign_schema ? " (newer version's)" : "");
+		snprintf(state, sizeof(state), "%s%s%s%s", i->state, i->reason[0] ? ": " : "",
+			 i->reason, i->foreign_schema ? " (newer version's)" : "");
 	const char *cells[] = { i->name, i->agent[0] ? i->agent : "-", state, up,
 				end,     cli_short_ref(cli, i->image) };
 	cli_table_add(t, cells);

@@ -213,6 +213,9 @@ struct sba_sandbox_list {
 
 static bool wanted(const struct sba_sandbox *s, const struct sba_list_options *o)
 {
+	/* What somebody took away on purpose is no news. */
+	if (strcmp(s->info.reason, "removed") == 0)
+		return false;
 	if (o->tag && strcmp(o->tag, s->info.tag) != 0)
 		return false;
 	if (o->agent && strcmp(o->agent, s->info.agent) != 0)

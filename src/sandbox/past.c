@@ -24,7 +24,7 @@ static const struct {
 	  "it ended itself: something inside blinded its sidecar" },
 	{ SBA_REAPER_NEVER_BEGAN, "never begun", "it ended itself: it was never started" },
 	{ SBA_REAPER_SETUP, "sidecar failed", "its sidecar could not make itself safe" },
-	{ 0, "removed", "it was removed" },
+	{ 0, "removed", "it was removed, or killed from outside" },
 	{ 0, "killed", "it was killed from outside" },
 	{ 0, "out of memory", "it ran out of memory" },
 	{ 0, "unknown", "reason unknown" },
