@@ -53,7 +53,7 @@ GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -D_FORTIFY_SOURCE=3 -fstack-protector
 $(GUEST): $(GUEST_SRC) $(wildcard src/guest/*.h) src/channel/protocol.h Makefile
 	$(call say,GUEST,$@)
 	@mkdir -p $(@D)
-	$(Q)gcc $(GUEST_CFLAGS) -static -Wl,--build-id=none -o $@.tmp $(GUEST_SRC)
+	$(Q)gcc $(GUEST_CFLAGS) -static -Wl,--build-id=none -o $@.tmp $(GUEST_SRC) -lnghttp2
 	$(Q)strip $@.tmp && mv $@.tmp $@
 
 # ---- the library and the program ----
