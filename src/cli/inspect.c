@@ -11,9 +11,11 @@ static int print(struct cli *cli, const char *text, struct sba_error *err)
 	CLI_JSON json_t *j = json_loads(text, 0, &why);
 	if (!j)
 		return cli_fail(err, SBA_EPROTO, NULL, "the description is no JSON: %s", why.text);
-	if (cli->json)
-		json_object_set_new(j, "v", json_integer(1));
-	CLI_FREE char *out = json_dumps(j, cli->json ? JSON_COMPACT : JSON_INDENT(2));
+	if (cli->json) {
+		cli_json_first(json_incref(j));
+		return 0;
+	}
+	CLI_FREE char *out = json_dumps(j, JSON_INDENT(2));
 	if (!out)
 		return cli_fail_nomem(err);
 	printf("%s\n", out);
