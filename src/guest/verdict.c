@@ -44,16 +44,15 @@ static bool older(const struct sba_guest_stat *a, const struct sba_guest_stat *b
 /* Until a main process is known, main holds the best candidate of the scan. */
 static void consider_candidate(struct sba_reaper *reaper, const struct sba_guest_stat *stat)
 {
-	const struct sba_guest_stat *other = stat;
-	struct sba_guest_stat previous = reaper->main;
+	bool any = reaper->main.pid != 0;
 
-	if (previous.pid == 0 || older(stat, &previous)) {
-		reaper->main = *stat;
-		reaper->main_alive = !sba_guest_stat_dead(stat);
-		other = &previous;
+	if (any && !older(stat, &reaper->main)) {
+		reaper->busy |= in_progress(stat);
+		return;
 	}
-	if (other->pid != 0 && in_progress(other))
-		reaper->busy = true;
+	reaper->busy |= any && in_progress(&reaper->main);
+	reaper->main = *stat;
+	reaper->main_alive = !sba_guest_stat_dead(stat);
 }
 
 void sba_reaper_see(const struct sba_guest_stat *stat, void *arg)
