@@ -7,12 +7,16 @@
  * and stderr are the exec's, untouched, between records of the guest's own.
  *
  * Frame: type (1 byte), length (4 bytes, big endian), payload.
- * End of stdin at any time means that the client is gone.
+ * End of stdin at any time means that the client is gone. Before SBA_RUN_GO no
+ * payload may hold a NUL, and all together are at most 64 MiB, with at most
+ * 8192 variables. Data that the command does not take stays on the way once
+ * the guest holds 256 KiB of it, and so does whatever comes after it: a
+ * command that does not read its input is ended by `guest kill`.
  *
  * Record, each in one write():
  *   NUL "sba-run:" NONCE ":" KIND ":" NUMBER ":" NUL
- * NONCE is the 32 hex digits of the SBA_RUN_NONCE frame: the command does
- * not know it and so cannot pretend to have ended. KIND is one letter of enum
+ * NONCE is the 32 hex digits of the SBA_RUN_NONCE frame, zeros if none came:
+ * the command does not know it and so cannot pretend to have ended. KIND is one letter of enum
  * sba_record_kind, NUMBER a decimal.
  * stdout begins with a SBA_RECORD_BEGUN, written before the command is
  * started: whatever comes before it, or instead of it, is the engine's own
@@ -89,6 +93,56 @@ enum sba_reaper_exit {
 	SBA_REAPER_TAMPERED = 13,    /* /proc could not be read for ten seconds */
 	SBA_REAPER_NEVER_BEGAN = 14, /* no main process came */
 	SBA_REAPER_SETUP = 15,       /* it could not make itself safe */
+};
+
+/*
+ * The channel (docs/channel.md): HTTP/2 between the host, as client, and
+ * `guest session`. Every stream is a POST of one of these paths; a number
+ * follows those that end with a slash.
+ */
+#define SBA_CHANNEL_HELLO   "/hello"    /* answer: "VERSION\n" */
+#define SBA_CHANNEL_RUN     "/run"      /* run frames in, pieces out */
+#define SBA_CHANNEL_FILE    "/file"     /* one request, one answer */
+#define SBA_CHANNEL_LISTEN  "/listen"   /* answer: port (2 bytes), then ids (4 each) */
+#define SBA_CHANNEL_ACCEPT  "/accept/"  /* the connection of that id */
+#define SBA_CHANNEL_CONNECT "/connect/" /* a connection to that port inside */
+/* Of an answer whose :status is not 200: an errno, decimal. */
+#define SBA_CHANNEL_ERRNO "sba-errno"
+
+enum {
+	SBA_CHANNEL_FRAME_MAX = 32 * 1024,
+	SBA_CHANNEL_WINDOW = 4 * 1024 * 1024,    /* of the connection */
+	SBA_CHANNEL_STREAM_WINDOW = 1024 * 1024, /* of a stream that moves */
+	SBA_CHANNEL_STREAMS_MAX = 256,
+	SBA_CHANNEL_PING_MS = 5 * 1000,
+	SBA_CHANNEL_GUEST_SILENCE_MS = 30 * 1000, /* then the guest gives its lease up */
+	/*
+	 * Output of a command: pieces of one kind byte (1 stdout, 2 stderr), a
+	 * length of three bytes, big endian, and the bytes. A kind of 0 is padding
+	 * of that one byte.
+	 */
+	SBA_CHANNEL_PIECE_HEAD = 4,
+	/*
+	 * A file's request: operation (1 byte), mode (4; all ones: none), size (8),
+	 * length of the path (4), path, content; its answer: errno (4), size (8),
+	 * content. All big endian. size is that of the content, except that in
+	 * requests to read or list it is the most that the host will take.
+	 */
+	SBA_CHANNEL_FILE_HEAD = 17,
+	SBA_CHANNEL_FILE_ANSWER = 12,
+	SBA_CHANNEL_FILE_PATH_MAX = 4095,
+	/* st_mode, uid, gid (4 each), size, modification time in ns (8 each) */
+	SBA_CHANNEL_FILE_STAT = 28,
+};
+
+#define SBA_CHANNEL_FILE_NO_MODE 0xffffffffU
+
+enum sba_channel_file_op {
+	SBA_FILE_READ = 'r',
+	SBA_FILE_WRITE = 'w',
+	SBA_FILE_STAT = 's',
+	SBA_FILE_LSTAT = 'S',
+	SBA_FILE_LIST = 'l',
 };
 
 #endif
