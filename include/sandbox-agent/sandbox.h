@@ -32,8 +32,10 @@ struct sba_sandbox_options {
 	int64_t memory;          /* bytes; default 2 GiB */
 	double cpus;             /* default min(2, the engine's) */
 	int64_t pids;            /* default 512 */
-	const char *runtime;     /* NULL: the engine's */
-	const char *ca_file;     /* PEM bundle that programs inside shall trust, or NULL */
+	int64_t max_sandboxes;   /* of this prefix, this one included; default 20; -1: any number */
+	const char *network; /* "open" (default): the engine's bridge; "sealed": loopback only */
+	const char *runtime; /* NULL: the engine's */
+	const char *ca_file; /* PEM bundle that programs inside shall trust, or NULL */
 };
 
 /* Makes and starts one. SBA_EIMAGE: image not there. SBA_EEXIST: name taken.
@@ -54,7 +56,7 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
 
 /* What is known of a sandbox. Strings are lent with the handle or list, never NULL. */
 struct sba_sandbox_info {
-	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version;
+	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network;
 	const char *state;       /* "idle", "working", "created", "gone", "broken" */
 	const char *reason;      /* of "gone": "keepalive", "removed", …; else "" */
 	int64_t created;         /* UNIX seconds */

@@ -4,7 +4,7 @@
  * overlapping: the sidecar's start takes the engine far longer than creating
  * the main container and placing the guest in it.
  */
-#include "sandbox/private.h"
+#include "sandbox/making.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,34 +13,12 @@
 #include "archive/archive.h"
 #include "base/limits.h"
 #include "channel/protocol.h"
-#include "image/image.h"
 
-#define CA_PATH SBA_GUEST_DIR "/ca.crt"
-
-enum {
-	SIDECAR_MEMORY = 16 * SBA_MIB,
-	SIDECAR_PIDS = 16,
-	DEFAULT_PIDS = 512,
-};
+enum { DEFAULT_PIDS = 512, DEFAULT_SANDBOXES = 20 };
 
 static const int64_t default_memory = 2LL * 1024 * SBA_MIB;
 static const int64_t default_keepalive_ms = 60 * 60 * 1000;
 static const int64_t default_lifetime_ms = 24 * 60 * 60 * 1000;
-
-struct making {
-	struct sba_engine *engine;
-	struct sba_sandbox_options o; /* every default resolved */
-	char made_name[SBA_NAME_MAX];
-	char id[SBA_SANDBOX_ID_LEN + 1];
-	char sidecar_ref[SBA_REF_MAX];
-	bool as_root; /* the image's user is root */
-	json_t *labels;
-	struct sba_buf ca;
-	struct sba_sandbox *sandbox;
-	/* the sidecar's start, on a thread of its own */
-	int start_rc;
-	struct sba_error start_err;
-};
 
 /* ---- what is asked for ---- */
 
@@ -49,7 +27,7 @@ static int64_t or_default(int64_t value, int64_t otherwise)
 	return value < 0 ? 0 : value == 0 ? otherwise : value;
 }
 
-static int resolve_cpus(struct making *m, struct sba_error *err)
+static int resolve_cpus(struct sba_making *m, struct sba_error *err)
 {
 	if (m->o.cpus > 0)
 		return 0;
@@ -60,7 +38,31 @@ static int resolve_cpus(struct making *m, struct sba_error *err)
 	return rc;
 }
 
-static int resolve(struct making *m, struct sba_error *err)
+static int check_network(struct sba_sandbox_options *o, struct sba_error *err)
+{
+	if (!o->network)
+		o->network = "open";
+	if (strcmp(o->network, "open") == 0 || strcmp(o->network, "sealed") == 0)
+		return 0;
+	return sba_fail(err, SBA_EINVAL, "network '%s': 'open' or 'sealed'", o->network);
+}
+
+/* These give each container a kernel of its own, so that no process namespace is
+ * shared and the sidecar's end would end nothing. */
+static int check_runtime(const char *runtime, struct sba_error *err)
+{
+	static const char *const apart[] = { "runsc", "gvisor", "kata" };
+	for (size_t i = 0; runtime && i < SBA_ARRAY_LEN(apart); i++) {
+		if (strstr(runtime, apart[i]))
+			return sba_fail(err, SBA_EUNSUPPORTED,
+					"runtime '%s' cannot share a process namespace: nothing would "
+					"end what is left running",
+					runtime);
+	}
+	return 0;
+}
+
+static int resolve(struct sba_making *m, struct sba_error *err)
 {
 	struct sba_sandbox_options *o = &m->o;
 	if (!o->image || !*o->image)
@@ -78,6 +80,10 @@ static int resolve(struct making *m, struct sba_error *err)
 		rc = sba_name_check("prefix", o->prefix, err);
 	if (rc == 0 && o->tag)
 		rc = sba_name_check("tag", o->tag, err);
+	if (rc == 0)
+		rc = check_network(o, err);
+	if (rc == 0)
+		rc = check_runtime(o->runtime, err);
 	if (rc == 0 && sba_ends_with(o->name, SBA_SIDECAR_SUFFIX))
 		rc = sba_fail(err, SBA_EINVAL, "sandbox '%s': '%s' is the end of a sidecar's name",
 			      o->name, SBA_SIDECAR_SUFFIX);
@@ -85,6 +91,7 @@ static int resolve(struct making *m, struct sba_error *err)
 	o->max_lifetime_ms = or_default(o->max_lifetime_ms, default_lifetime_ms);
 	o->memory = or_default(o->memory, default_memory);
 	o->pids = or_default(o->pids, DEFAULT_PIDS);
+	o->max_sandboxes = or_default(o->max_sandboxes, DEFAULT_SANDBOXES);
 	if (rc == 0)
 		rc = resolve_cpus(m, err);
 	if (rc == 0)
@@ -101,7 +108,7 @@ static bool is_root(const char *user)
 	       (len == 4 && memcmp(user, "root", 4) == 0);
 }
 
-static int look_at_image(struct making *m, struct sba_error *err)
+static int look_at_image(struct sba_making *m, struct sba_error *err)
 {
 	SBA_JSON json_t *image = NULL;
 	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
@@ -125,123 +132,27 @@ static int look_at_image(struct making *m, struct sba_error *err)
 	return 0;
 }
 
-/* ---- what the engine is told ---- */
-
-static json_t *sidecar_spec(const struct making *m)
-{
-	char keepalive[32], lifetime[32];
-	/* Whole seconds for the reaper; less than one counts as one, 0 is never. */
-	snprintf(keepalive, sizeof(keepalive), "%lld",
-		 (long long)((m->o.keepalive_ms + 999) / 1000));
-	snprintf(lifetime, sizeof(lifetime), "%lld",
-		 (long long)((m->o.max_lifetime_ms + 999) / 1000));
-	return json_pack("{s:s, s:o, s:[ssssss], s:s, s:b, s:{s:b, s:b, s:[s], s:[s,s], s:[s], "
-			 "s:i, s:i, s:i, "
-			 "s:[s], s:{s:s}}}",
-			 "Image", m->sidecar_ref, "Labels",
-			 sba_labels_with_role(m->labels, "sidecar"), "Entrypoint", SBA_SIDECAR_PATH,
-			 "reaper", "--keepalive", keepalive, "--max-lifetime", lifetime, "Hostname",
-			 m->o.name, "AttachStdout", 0, "HostConfig", "AutoRemove", 1,
-			 "ReadonlyRootfs", 1, "CapDrop", "ALL",
-			 /* To take three ids of its own; it gives both up at once. */
-			 "CapAdd", "SETUID", "SETGID", "SecurityOpt", "no-new-privileges", "Memory",
-			 SIDECAR_MEMORY, "MemorySwap", SIDECAR_MEMORY, "PidsLimit", SIDECAR_PIDS,
-			 "ExtraHosts", SBA_HOST_NAME ":host-gateway", "LogConfig", "Type", "none");
-}
-
-/* Programs look for a CA bundle in these. */
-static int add_ca_env(json_t *env)
-{
-	static const char *const names[] = { "SSL_CERT_FILE",      "CURL_CA_BUNDLE",
-					     "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
-					     "GIT_SSL_CAINFO",     "PIP_CERT" };
-	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++) {
-		if (json_array_append_new(env, json_sprintf("%s=%s", names[i], CA_PATH)))
-			return SBA_ENOMEM;
-	}
-	return 0;
-}
-
-static int make_env(const struct making *m, json_t **ret, struct sba_error *err)
-{
-	SBA_JSON json_t *env = json_array();
-	if (!env || (m->o.ca_file && add_ca_env(env) < 0))
-		return sba_fail_nomem(err);
-	for (size_t i = 0; m->o.env && m->o.env[i]; i++) {
-		const char *pair = m->o.env[i];
-		if (pair[0] == '=' || !strchr(pair, '='))
-			return sba_fail(err, SBA_EINVAL, "environment: '%.40s' is not NAME=VALUE",
-					pair);
-		if (json_array_append_new(env, json_string(pair)))
-			return sba_fail(err, SBA_EINVAL, "environment: '%.*s' is not valid UTF-8",
-					(int)strcspn(pair, "="), pair);
-	}
-	*ret = sba_move(&env);
-	return 0;
-}
-
-/* What package managers need, for images that run as root; nothing for others. */
-static json_t *capabilities(bool as_root)
-{
-	return as_root ? json_pack("[sssssss]", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL",
-				   "SETGID", "SETUID")
-		       : json_array();
-}
-
-static int sandbox_spec(const struct making *m, json_t **ret, struct sba_error *err)
-{
-	json_t *env = NULL;
-	int rc = make_env(m, &env, err);
-	if (rc < 0)
-		return rc;
-	char join[SBA_ID_MAX + 16];
-	snprintf(join, sizeof(join), "container:%s", m->sandbox->sidecar);
-	json_t *host =
-		json_pack("{s:s, s:s, s:b, s:[s], s:o, s:[s], s:I, s:I, s:I, s:I, s:{s:s}}",
-			  "PidMode", join, "NetworkMode", join, "AutoRemove", 1, "CapDrop", "ALL",
-			  "CapAdd", capabilities(m->as_root), "SecurityOpt", "no-new-privileges",
-			  "Memory", (json_int_t)m->o.memory, "MemorySwap", (json_int_t)m->o.memory,
-			  "PidsLimit", (json_int_t)m->o.pids, "NanoCpus",
-			  (json_int_t)(m->o.cpus * 1e9), "LogConfig", "Type", "none");
-	json_t *spec = json_pack("{s:s, s:o, s:[ss], s:[], s:o, s:{s:[s]}, s:o}", "Image",
-				 m->o.image, "Labels", sba_labels_with_role(m->labels, "sandbox"),
-				 "Entrypoint", SBA_GUEST_PATH, "idle", "Cmd", "Env", env,
-				 "Healthcheck", "Test", "NONE", "HostConfig", host);
-	if (!spec)
-		return sba_fail_nomem(err);
-	if (m->o.user)
-		json_object_set_new(spec, "User", json_string(m->o.user));
-	if (m->o.runtime)
-		json_object_set_new(json_object_get(spec, "HostConfig"), "Runtime",
-				    json_string(m->o.runtime));
-	*ret = spec;
-	return 0;
-}
-
 /* ---- the steps ---- */
 
-static int create_container(struct making *m, const json_t *take_spec, bool sidecar, char *ret_id,
+static int create_container(struct sba_making *m, const json_t *spec, bool sidecar, char *ret_id,
 			    struct sba_error *err)
 {
 	char name[2 * SBA_NAME_MAX + 16];
 	snprintf(name, sizeof(name), "%s-%s%s", m->o.prefix, m->o.name,
 		 sidecar ? SBA_SIDECAR_SUFFIX : "");
-	int rc = take_spec ? sba_container_create(m->engine, name, take_spec,
-						  sba_engine_until(m->engine, SBA_ENGINE_STEP_MS),
-						  ret_id, err)
-			   : sba_fail_nomem(err);
-	json_decref((json_t *)(uintptr_t)take_spec);
-	if (rc == SBA_EEXIST)
-		rc = sba_hint(
-			err,
-			sba_fail(err, SBA_EEXIST, "there is already a sandbox '%s'", m->o.name),
-			"end it:  sandbox-agent rm %s", m->o.name);
-	return rc;
+	if (!spec)
+		return sba_fail_nomem(err);
+	int rc = sba_container_create(m->engine, name, spec,
+				      sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), ret_id, err);
+	if (rc != SBA_EEXIST)
+		return rc;
+	sba_fail(err, SBA_EEXIST, "there is already a sandbox '%s'", m->o.name);
+	return sba_hint(err, rc, "end it:  sandbox-agent rm %s", m->o.name);
 }
 
 static void *start_sidecar(void *user)
 {
-	struct making *m = user;
+	struct sba_making *m = user;
 	m->start_rc =
 		sba_container_start(m->engine, m->sandbox->sidecar,
 				    sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), &m->start_err);
@@ -251,7 +162,7 @@ static void *start_sidecar(void *user)
 /* The guest, root-owned and not readable by others, so that a process of the
  * sandbox's user can neither replace nor trace it; over whatever the image has
  * there. */
-static int place_guest(struct making *m, struct sba_error *err)
+static int place_guest(struct sba_making *m, struct sba_error *err)
 {
 	const struct sba_embedded *guest = sba_embedded_find("guest");
 	const struct sba_pack_options options = { .fixed_mtime = 0 };
@@ -262,7 +173,7 @@ static int place_guest(struct making *m, struct sba_error *err)
 	if (rc == 0)
 		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
 	if (rc == 0 && m->o.ca_file)
-		rc = sba_pack_bytes(pack, &CA_PATH[1], m->ca.data ? m->ca.data : "", m->ca.len,
+		rc = sba_pack_bytes(pack, &SBA_CA_PATH[1], m->ca.data ? m->ca.data : "", m->ca.len,
 				    0644, err);
 	if (rc == 0)
 		rc = sba_container_put(m->engine, m->sandbox->container, "/", sba_pack_read, pack,
@@ -271,20 +182,26 @@ static int place_guest(struct making *m, struct sba_error *err)
 	return rc < 0 ? sba_wrap(err, rc, "place the guest") : 0;
 }
 
-static int make_main(struct making *m, struct sba_error *err)
+/* Everything here happens while the sidecar starts. */
+static int make_main(struct sba_making *m, struct sba_error *err)
 {
-	json_t *spec = NULL;
-	int rc = sandbox_spec(m, &spec, err);
+	SBA_JSON json_t *spec = NULL;
+	int rc = sba_spec_sandbox(m, &spec, err);
 	if (rc == 0)
 		rc = create_container(m, spec, false, m->sandbox->container, err);
 	if (rc == 0)
 		rc = place_guest(m, err);
+	if (rc == 0)
+		rc = sba_spec_verify(m, spec, err);
+	if (rc == 0)
+		rc = sba_room_check(m, err);
 	return rc;
 }
 
-static int make_both(struct making *m, struct sba_error *err)
+static int make_both(struct sba_making *m, struct sba_error *err)
 {
-	int rc = create_container(m, sidecar_spec(m), true, m->sandbox->sidecar, err);
+	SBA_JSON json_t *sidecar = sba_spec_sidecar(m);
+	int rc = create_container(m, sidecar, true, m->sandbox->sidecar, err);
 	if (rc < 0)
 		return rc;
 	pthread_t starter;
@@ -305,7 +222,25 @@ static int make_both(struct making *m, struct sba_error *err)
 	return rc;
 }
 
-static int make(struct making *m, struct sba_error *err)
+/* By label, not by what was answered: an answer can be lost after the engine has
+ * done its work. */
+static int roll_back(struct sba_making *m)
+{
+	char by_id[64];
+	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%s", m->id);
+	const char *const labels[] = { by_id, NULL };
+	struct sba_found f = { 0 };
+	int rc = sba_sandbox_remove_both(m->engine, m->sandbox->sidecar, m->sandbox->container,
+					 NULL);
+	if (rc == 0)
+		rc = sba_found_get_until(m->engine, labels, sba_until_in(SBA_REMOVE_MS), &f, NULL);
+	for (size_t i = 0; rc == 0 && i < f.n; i++)
+		rc = sba_sandbox_remove_both(m->engine, f.v[i].sidecar, f.v[i].container, NULL);
+	sba_found_fini(&f);
+	return rc;
+}
+
+static int make(struct sba_making *m, struct sba_error *err)
 {
 	int rc = resolve(m, err);
 	if (rc == 0)
@@ -319,8 +254,7 @@ static int make(struct making *m, struct sba_error *err)
 	m->sandbox->labels = json_incref(m->labels);
 	sba_labels_read(m->sandbox->labels, &m->sandbox->info);
 	rc = make_both(m, err);
-	if (rc < 0 && sba_sandbox_remove_both(m->engine, m->sandbox->sidecar, m->sandbox->container,
-					      NULL) < 0)
+	if (rc < 0 && roll_back(m) < 0)
 		sba_hint(err, rc,
 			 "what was half made could not be removed; later:  sandbox-agent gc");
 	return rc;
@@ -329,7 +263,7 @@ static int make(struct making *m, struct sba_error *err)
 int sba_sandbox_create(struct sba_engine *e, const struct sba_sandbox_options *options,
 		       struct sba_sandbox **ret, struct sba_error *err)
 {
-	struct making m = { .engine = e, .o = *options };
+	struct sba_making m = { .engine = e, .o = *options };
 	sba_buf_init(&m.ca, SBA_CONFIG_MAX);
 	m.sandbox = calloc(1, sizeof(*m.sandbox));
 	if (!m.sandbox)

@@ -88,8 +88,14 @@ static void settle_state(struct sba_sandbox *s)
 int sba_found_get(struct sba_engine *e, const char *const *labels, struct sba_found *ret,
 		  struct sba_error *err)
 {
+	return sba_found_get_until(e, labels, sba_engine_until(e, SBA_ENGINE_STEP_MS), ret, err);
+}
+
+int sba_found_get_until(struct sba_engine *e, const char *const *labels, struct sba_until until,
+			struct sba_found *ret, struct sba_error *err)
+{
 	SBA_JSON json_t *list = NULL;
-	int rc = sba_container_list(e, labels, sba_engine_until(e, SBA_ENGINE_STEP_MS), &list, err);
+	int rc = sba_container_list(e, labels, until, &list, err);
 	if (rc < 0)
 		return rc;
 	struct sba_found f = { 0 };
@@ -309,7 +315,7 @@ enum { HALF_MADE_S = 15 * 60 };
 
 /* Half-made or broken, and nobody can still be at it: its maker is dead for
  * sure, or long enough has passed. */
-static bool is_litter(const struct sba_sandbox *s)
+bool sba_found_is_litter(const struct sba_sandbox *s)
 {
 	const char *state = s->info.state;
 	if (s->info.foreign_schema || strcmp(state, "idle") == 0)
@@ -330,7 +336,7 @@ int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sb
 	int rc = sba_found_get(e, labels, &f, err);
 	int removed = 0;
 	for (size_t i = 0; rc == 0 && i < f.n; i++) {
-		if (!is_litter(&f.v[i]))
+		if (!sba_found_is_litter(&f.v[i]))
 			continue;
 		rc = sba_sandbox_remove_both(e, f.v[i].sidecar, f.v[i].container, err);
 		removed += rc == 0;

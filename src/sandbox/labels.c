@@ -109,7 +109,7 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, json_t 
 	bad = bad || set_int(l, "schema", SBA_LABEL_SCHEMA) || set(l, "id", id) ||
 	      set(l, "name", o->name) || set(l, "prefix", o->prefix) || set(l, "tag", o->tag) ||
 	      set(l, "agent", o->agent) || set(l, "image", o->image) || set(l, "user", o->user) ||
-	      set(l, "provider", o->provider) || set(l, "network", "open") ||
+	      set(l, "provider", o->provider) || set(l, "network", o->network) ||
 	      set(l, "workspace", SBA_DEFAULT_WORKSPACE) || set(l, "version", SBA_VERSION) ||
 	      set(l, "creator", made_by) || set_int(l, "created", sba_unix_ms() / 1000) ||
 	      set_int(l, "keepalive", o->keepalive_ms) ||
@@ -147,6 +147,7 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->image = sba_label_get(labels, "image");
 	info->user = sba_label_get(labels, "user");
 	info->version = sba_label_get(labels, "version");
+	info->network = sba_label_get(labels, "network");
 	info->created = get_int(labels, "created");
 	info->keepalive_ms = get_int(labels, "keepalive");
 	info->max_lifetime_ms = get_int(labels, "max-lifetime");

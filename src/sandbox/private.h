@@ -58,6 +58,10 @@ struct sba_found {
 };
 int sba_found_get(struct sba_engine *e, const char *const *labels, struct sba_found *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
+int sba_found_get_until(struct sba_engine *e, const char *const *labels, struct sba_until until,
+			struct sba_found *ret, struct sba_error *err) SBA_MUST_CHECK;
+/* Half-made or broken, and surely nobody's work under way. */
+bool sba_found_is_litter(const struct sba_sandbox *s);
 void sba_found_fini(struct sba_found *f);
 /* A new entry at its end, empty; NULL when out of memory. */
 struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* A sandbox under construction: what is asked for, what the engine is told, and
+ * whether it did that. */
+#ifndef SBA_SANDBOX_MAKING_H
+#define SBA_SANDBOX_MAKING_H
+
+#include "image/image.h"
+#include "sandbox/private.h"
+
+#include "channel/protocol.h"
+
+#define SBA_CA_PATH SBA_GUEST_DIR "/ca.crt"
+
+struct sba_making {
+	struct sba_engine *engine;
+	struct sba_sandbox_options o; /* every default resolved */
+	char made_name[SBA_NAME_MAX];
+	char id[SBA_SANDBOX_ID_LEN + 1];
+	char sidecar_ref[SBA_REF_MAX];
+	bool as_root; /* the image's user is root */
+	json_t *labels;
+	struct sba_buf ca;
+	struct sba_sandbox *sandbox;
+	/* the sidecar's start, on a thread of its own */
+	int start_rc;
+	struct sba_error start_err;
+};
+
+/* ---- room.c ---- */
+
+/* Once both containers exist: SBA_ELIMIT if there are more of this prefix than
+ * may be, in the order in which the engine made them, so that of several clients
+ * at once exactly those beyond the limit give way. Sweeps litter by the way. */
+int sba_room_check(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- spec.c ---- */
+
+/* NULL when out of memory. */
+json_t *sba_spec_sidecar(const struct sba_making *m);
+int sba_spec_sandbox(const struct sba_making *m, json_t **ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* Compares what the engine made of a spec with it: engines drop fields that they
+ * do not know without a word, and a sandbox that is less confined than it was
+ * asked to be must not be used. */
+int sba_spec_verify(const struct sba_making *m, const json_t *spec,
+		    struct sba_error *err) SBA_MUST_CHECK;
+
+#endif

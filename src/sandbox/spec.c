@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the engine is told about a sandbox's two containers, and the check that
+ * it did what it was told.
+ */
+#include "sandbox/making.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+
+enum {
+	SIDECAR_MEMORY = 16 * SBA_MIB,
+	SIDECAR_PIDS = 16,
+};
+
+/* A sealed sandbox has loopback alone, and look-ups fail at once instead of
+ * asking the host's name server in vain. */
+static void seal(json_t *spec)
+{
+	json_t *host = json_object_get(spec, "HostConfig");
+	json_object_set_new(host, "NetworkMode", json_string("none"));
+	json_object_set_new(host, "Dns", json_pack("[s]", "127.0.0.1"));
+}
+
+json_t *sba_spec_sidecar(const struct sba_making *m)
+{
+	char keepalive[32], lifetime[32];
+	/* Whole seconds for the reaper; less than one counts as one, 0 is never. */
+	snprintf(keepalive, sizeof(keepalive), "%lld",
+		 (long long)((m->o.keepalive_ms + 999) / 1000));
+	snprintf(lifetime, sizeof(lifetime), "%lld",
+		 (long long)((m->o.max_lifetime_ms + 999) / 1000));
+	json_t *host = json_pack("{s:b, s:b, s:[s], s:[s,s], s:[s], s:i, s:i, s:i, s:[s], s:{s:s}}",
+				 "AutoRemove", 1, "ReadonlyRootfs", 1, "CapDrop", "ALL",
+				 /* To take three ids of its own; it gives both up at once. */
+				 "CapAdd", "SETUID", "SETGID", "SecurityOpt", "no-new-privileges",
+				 "Memory", SIDECAR_MEMORY, "MemorySwap", SIDECAR_MEMORY,
+				 "PidsLimit", SIDECAR_PIDS, "ExtraHosts",
+				 SBA_HOST_NAME ":host-gateway", "LogConfig", "Type", "none");
+	json_t *spec =
+		json_pack("{s:s, s:o, s:[ssssss], s:s, s:b, s:o}", "Image", m->sidecar_ref,
+			  "Labels", sba_labels_with_role(m->labels, "sidecar"), "Entrypoint",
+			  SBA_SIDECAR_PATH, "reaper", "--keepalive", keepalive, "--max-lifetime",
+			  lifetime, "Hostname", m->o.name, "AttachStdout", 0, "HostConfig", host);
+	if (spec && strcmp(m->o.network, "sealed") == 0)
+		seal(spec);
+	return spec;
+}
+
+/* Programs look for a CA bundle in these. */
+static int add_ca_env(json_t *env)
+{
+	static const char *const names[] = { "SSL_CERT_FILE",      "CURL_CA_BUNDLE",
+					     "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+					     "GIT_SSL_CAINFO",     "PIP_CERT" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++) {
+		if (json_array_append_new(env, json_sprintf("%s=%s", names[i], SBA_CA_PATH)))
+			return SBA_ENOMEM;
+	}
+	return 0;
+}
+
+static int make_env(const struct sba_making *m, json_t **ret, struct sba_error *err)
+{
+	SBA_JSON json_t *env = json_array();
+	if (!env || (m->o.ca_file && add_ca_env(env) < 0))
+		return sba_fail_nomem(err);
+	for (size_t i = 0; m->o.env && m->o.env[i]; i++) {
+		const char *pair = m->o.env[i];
+		if (pair[0] == '=' || !strchr(pair, '='))
+			return sba_fail(err, SBA_EINVAL, "environment: '%.40s' is not NAME=VALUE",
+					pair);
+		if (json_array_append_new(env, json_string(pair)))
+			return sba_fail(err, SBA_EINVAL, "environment: '%.*s' is not valid UTF-8",
+					(int)strcspn(pair, "="), pair);
+	}
+	*ret = sba_move(&env);
+	return 0;
+}
+
+/* What package managers need, for images that run as root; nothing for others. */
+static json_t *capabilities(bool as_root)
+{
+	return as_root ? json_pack("[sssssss]", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL",
+				   "SETGID", "SETUID")
+		       : json_array();
+}
+
+int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error *err)
+{
+	json_t *env = NULL;
+	int rc = make_env(m, &env, err);
+	if (rc < 0)
+		return rc;
+	char join[SBA_ID_MAX + 16];
+	snprintf(join, sizeof(join), "container:%s", m->sandbox->sidecar);
+	json_t *host =
+		json_pack("{s:s, s:s, s:b, s:[s], s:o, s:[s], s:I, s:I, s:I, s:I, s:{s:s}}",
+			  "PidMode", join, "NetworkMode", join, "AutoRemove", 1, "CapDrop", "ALL",
+			  "CapAdd", capabilities(m->as_root), "SecurityOpt", "no-new-privileges",
+			  "Memory", (json_int_t)m->o.memory, "MemorySwap", (json_int_t)m->o.memory,
+			  "PidsLimit", (json_int_t)m->o.pids, "NanoCpus",
+			  (json_int_t)(m->o.cpus * 1e9), "LogConfig", "Type", "none");
+	json_t *spec = json_pack("{s:s, s:o, s:[ss], s:[], s:o, s:{s:[s]}, s:o}", "Image",
+				 m->o.image, "Labels", sba_labels_with_role(m->labels, "sandbox"),
+				 "Entrypoint", SBA_GUEST_PATH, "idle", "Cmd", "Env", env,
+				 "Healthcheck", "Test", "NONE", "HostConfig", host);
+	if (!spec)
+		return sba_fail_nomem(err);
+	if (m->o.user)
+		json_object_set_new(spec, "User", json_string(m->o.user));
+	if (m->o.runtime)
+		json_object_set_new(json_object_get(spec, "HostConfig"), "Runtime",
+				    json_string(m->o.runtime));
+	*ret = spec;
+	return 0;
+}
+
+/* ---- did it ---- */
+
+/* The security fields, in HostConfig unless they say otherwise. */
+static const char *const must_hold[] = {
+	"CapDrop",     "CapAdd",    "SecurityOpt", "PidMode",
+	"NetworkMode", "PidsLimit", "Memory",      "NanoCpus",
+};
+
+/* "ALL" and "CAP_CHOWN" and "CHOWN" are the same to engines. */
+static const char *plain_capability(const char *name)
+{
+	return sba_starts_with(name, "CAP_") ? name + 4 : name;
+}
+
+static bool has_all(const json_t *wanted, const json_t *got)
+{
+	size_t i, k;
+	json_t *w, *g;
+	json_array_foreach(wanted, i, w)
+	{
+		bool found = false;
+		json_array_foreach(got, k, g) found =
+			found || (json_is_string(g) &&
+				  sba_starts_with(plain_capability(json_string_value(g)),
+						  json_string_value(w)));
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+static bool holds(const char *key, const json_t *wanted, const json_t *got)
+{
+	if (!wanted)
+		return true;
+	if (strcmp(key, "CapAdd") == 0)
+		return json_array_size(got) <= json_array_size(wanted);
+	if (json_is_array(wanted))
+		return has_all(wanted, got);
+	return json_equal((json_t *)(uintptr_t)wanted, (json_t *)(uintptr_t)got);
+}
+
+int sba_spec_verify(const struct sba_making *m, const json_t *spec, struct sba_error *err)
+{
+	SBA_JSON json_t *made = NULL;
+	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
+	int rc = sba_container_inspect(m->engine, m->sandbox->container, until, &made, err);
+	if (rc < 0)
+		return rc;
+	const json_t *wanted = json_object_get(spec, "HostConfig");
+	const json_t *got = json_object_get(made, "HostConfig");
+	for (size_t i = 0; i < SBA_ARRAY_LEN(must_hold); i++) {
+		const char *key = must_hold[i];
+		if (!holds(key, json_object_get(wanted, key), json_object_get(got, key)))
+			return sba_fail(
+				err, SBA_EUNSUPPORTED,
+				"the engine did not keep %s: the sandbox would be less confined "
+				"than it must be",
+				key);
+	}
+	return 0;
+}
