@@ -88,10 +88,11 @@ static void measure(struct sba_sandbox *s)
 		exec_true(s);
 		bench_raw_exec_true(&raw, sba_sandbox_container(s));
 	}
-	for (int i = bench_rounds(); i > 0; i--) {
+	/* The goal against `docker exec` leaves little room: twice the samples. */
+	for (int i = 2 * bench_rounds(); i > 0; i--)
 		round_of_one(&rows, s, &raw);
+	for (int i = bench_rounds() / 3; i >= 0; i--)
 		round_in_a_row(&rows, s, &raw);
-	}
 	bench_raw_close(&raw);
 	bench_print(&rows.ours);
 	bench_print(&rows.raw);

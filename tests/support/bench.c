@@ -76,8 +76,8 @@ int bench_rounds(void)
 {
 	const char *text = getenv("SBA_BENCH_ROUNDS");
 	long n = text ? strtol(text, NULL, 10) : 15;
-	if (n < 1 || n > BENCH_MAX)
-		bench_die("SBA_BENCH_ROUNDS: 1 to %d", BENCH_MAX);
+	if (n < 1 || n > BENCH_ROUNDS_MAX)
+		bench_die("SBA_BENCH_ROUNDS: 1 to %d", BENCH_ROUNDS_MAX);
 	return (int)n;
 }
 
