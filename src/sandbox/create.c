@@ -54,10 +54,11 @@ static int check_runtime(const char *runtime, struct sba_error *err)
 	static const char *const apart[] = { "runsc", "gvisor", "kata" };
 	for (size_t i = 0; runtime && i < SBA_ARRAY_LEN(apart); i++) {
 		if (strstr(runtime, apart[i]))
-			return sba_fail(err, SBA_EUNSUPPORTED,
-					"runtime '%s' cannot share a process namespace: nothing would "
-					"end what is left running",
-					runtime);
+			return sba_fail(
+				err, SBA_EUNSUPPORTED,
+				"runtime '%s' cannot share a process namespace: nothing would "
+				"end what is left running",
+				runtime);
 	}
 	return 0;
 }
