@@ -13,7 +13,7 @@ VERSION := 0.1.0
 MAKEFLAGS     += --no-builtin-rules
 SHELL         := /bin/bash
 
-PACKAGES := jansson libarchive openssl libmicrohttpd libcurl
+PACKAGES := jansson libarchive openssl libmicrohttpd libcurl libnghttp2
 # Deferred (=), so that `make demo` on a bare machine can first install them.
 PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
 PKG_LIBS   = $(shell pkg-config --libs $(PACKAGES))
