@@ -23,6 +23,8 @@ int sba_guest_reaper(int argc, char **argv);
 int sba_guest_idle(int argc, char **argv);
 /* Supervises one command as channel/protocol.h says. */
 int sba_guest_run(int argc, char **argv);
+/* The guest's end of the channel of one client: docs/channel.md. */
+int sba_guest_session(int argc, char **argv);
 /* Ends the supervisors of one id, or all of them. */
 int sba_guest_kill(int argc, char **argv);
 

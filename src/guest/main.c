@@ -27,6 +27,7 @@ static const struct command {
 	{ "reaper", "[--keepalive SECONDS] [--max-lifetime SECONDS]", sba_guest_reaper },
 	{ "idle", "", sba_guest_idle },
 	{ "run", "ID", sba_guest_run },
+	{ "session", "", sba_guest_session },
 	{ "kill", "ID|--all", sba_guest_kill },
 	{ "version", "", version },
 };
