@@ -44,7 +44,13 @@ int sba_container_create(struct sba_engine *e, const char *name, const json_t *s
 	sba_buf_puts(&path, "/containers/create");
 	sba_query_put(&path, "name", name);
 	struct sba_request r = { .method = "POST", .json = spec, .tried = tried };
-	int rc = call(e, &path, &r, until, &answer, &why);
+	int rc = sba_buf_check(&path, "the request's path", &why);
+	r.path = path.data;
+	/* The engine goes on with what it was asked for although nobody waits: the
+	 * container would come after all, and nobody would know its id. */
+	until.cancel_fd = -1;
+	if (rc == 0)
+		rc = sba_engine_call_until(e, &r, until, &answer, &why);
 	if (rc < 0) {
 		rc = create_failed(&why, rc);
 		if (err)

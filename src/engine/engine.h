@@ -69,7 +69,8 @@ int sba_engine_stream(struct sba_engine *e, const struct sba_request *request,
 
 enum { SBA_ID_MAX = 65 };
 
-/* Creates from a whole /containers/create body; name may be NULL. */
+/* Creates from a whole /containers/create body; name may be NULL. Ignores the
+ * handle's cancel token. */
 int sba_container_create(struct sba_engine *e, const char *name, const json_t *spec,
 			 struct sba_until until, char ret_id[SBA_ID_MAX],
 			 struct sba_error *err) SBA_MUST_CHECK;
