@@ -78,8 +78,8 @@ static int entry_of(struct sba_found *f, struct sba_engine *e, const json_t *att
 	return 0;
 }
 
-/* A removal kills both halves; only where no code of the sidecar tells more does
- * it count. */
+/* A removal kills both halves, and the sidecar may have seen its first victim;
+ * where a code of the sidecar tells more, that counts. */
 static void learn(struct sba_sandbox *s, const char *action, const json_t *attributes)
 {
 	const char *text = sba_json_str(attributes, "exitCode");
@@ -89,8 +89,10 @@ static void learn(struct sba_sandbox *s, const char *action, const json_t *attri
 		s->info.reason = "out of memory";
 	if (strcmp(action, "kill") == 0 && strcmp(s->info.reason, "unknown") == 0)
 		s->info.reason = "killed";
+	bool killed =
+		strcmp(s->info.reason, "killed") == 0 || strcmp(s->info.reason, "removed") == 0;
 	if (strcmp(action, "die") == 0 && sidecar && text && !sba_parse_int(text, 0, 255, &code) &&
-	    reason_of_code(code))
+	    reason_of_code(code) && !(killed && code == SBA_REAPER_MAIN_GONE))
 		s->info.reason = reason_of_code(code);
 	if (strcmp(action, "destroy") == 0 && strcmp(s->info.reason, "killed") == 0)
 		s->info.reason = "removed";
