@@ -9,6 +9,8 @@
 
 #include <sandbox-agent/sandbox-agent.h>
 
+#include <stdlib.h>
+
 #include "base/base.h"
 #include "engine/engine.h"
 #include "sandbox/sandbox.h"
@@ -26,7 +28,16 @@ extern struct live live;
 int live_begin(void **state);
 int live_end(void **state);
 int live_test_begin(void **state);
-#define LIVE_TEST(f) cmocka_unit_test_setup(f, live_test_begin)
+/* Its teardown: no container may be left; what is left is removed, so that it
+ * harms no other test. */
+int live_test_end(void **state);
+#define LIVE_TEST(f) cmocka_unit_test_setup_teardown(f, live_test_begin, live_test_end)
+/* For tests that share a sandbox. */
+#define LIVE_STEP(f) cmocka_unit_test_setup(f, live_test_begin)
+
+/* For main(); LIVE_ONLY=NAME in the environment runs that test alone. */
+#define live_run(tests, begin, end)                                                                \
+	(cmocka_set_test_filter(getenv("LIVE_ONLY")), cmocka_run_group_tests(tests, begin, end))
 
 /* The last test of each group: containers, images, volumes and networks of
  * this run's prefix are all gone. */
