@@ -29,6 +29,18 @@ enum {
 	SBA_ARG_MAX = 16 * SBA_MIB, /* one argument or environment string sent to the guest */
 	SBA_RUN_IO_CHUNK = 64 * SBA_KIB,
 
+	/* channel: what the guest can make us keep or do */
+	SBA_CHANNEL_HEADERS_MAX = 64,            /* header fields of one answer */
+	SBA_CHANNEL_HEADER_BYTES = 16 * SBA_KIB, /* all of them, 32 bytes added for each */
+	SBA_CHANNEL_HPACK_TABLE = 4 * SBA_KIB,
+	SBA_CHANNEL_BUFFERED_MAX = 8 * SBA_MIB,  /* received and not yet taken, all streams */
+	SBA_CHANNEL_FIRST_WINDOW = 16 * SBA_KIB, /* a stream's, until its reader takes */
+	SBA_CHANNEL_CONTROL_MAX = 1000,          /* control frames in SBA_CHANNEL_CONTROL_MS */
+	SBA_CHANNEL_CONTROL_MS = 10 * 1000,
+	SBA_CHANNEL_SILENCE_MS = 15 * 1000,   /* without a byte: the channel is lost */
+	SBA_CHANNEL_SEND_MAX = 256 * SBA_KIB, /* accepted from a caller and not yet framed */
+	SBA_CHANNEL_GOODBYE_MS = 200,         /* for the last frames to go out */
+
 	/* archive */
 	SBA_LAND_NAME_MAX = 255, /* one component */
 	SBA_LAND_PATH_MAX = 4096,
@@ -54,6 +66,19 @@ enum {
 	SBA_HTTP_REQUEST_MAX = 64 * SBA_MIB, /* one request body; CLIs send whole histories */
 	SBA_HTTP_CONNECTIONS_MAX = 256,      /* unless the options say otherwise */
 	SBA_HTTP_IDLE_S = 600,               /* a connection on which nothing moves */
+
+	/* HTTP client */
+	SBA_HTTP_CONNECT_MS = 15 * 1000,         /* TCP and TLS */
+	SBA_HTTP_ANSWER_HEAD_MAX = 64 * SBA_KIB, /* all header lines of an answer */
+	SBA_HTTP_ANSWER_HEADERS_MAX = 128,       /* and their number */
+	SBA_HTTP_RECEIVE_BUFFER = 128 * SBA_KIB, /* received and not yet read */
+	SBA_HTTP_CLIENT_IDLE_CONNECTIONS = 16,   /* kept for the next call */
+	SBA_SSE_EVENT_MAX = SBA_MIB,             /* data of one server-sent event */
+
+	/* relay */
+	SBA_RELAY_SILENCE_MS = 600 * 1000,      /* an upstream that says nothing */
+	SBA_RELAY_TARGET_MAX = 2048,            /* path and query of a request */
+	SBA_RELAY_COUNT_BODY_MAX = 4 * SBA_MIB, /* a JSON answer whose tokens are read */
 
 	/* scripted model */
 	SBA_MODEL_ANSWER_MAX = 16 * SBA_MIB, /* one text or argument after templates */

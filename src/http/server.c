@@ -6,13 +6,14 @@
  */
 #include "base/limits.h"
 #include "http/http.h"
+#include "http/private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ enum {
 
 struct sba_http_server {
 	struct MHD_Daemon *daemon;
+	sba_http_judge_fn *judge;
 	sba_http_handler_fn *handler;
 	void *user;
 	uint16_t port;
@@ -31,6 +33,10 @@ struct sba_http_server {
 
 /* One request while its body arrives. */
 struct exchange {
+	char *target;
+	bool begun;
+	bool judged; /* against it: the answer is there, the body is thrown away */
+	struct sba_http_answer judgement;
 	struct sba_buf body;
 	uint64_t received;
 };
@@ -40,7 +46,7 @@ struct source {
 	sba_http_stream_fn *read;
 	void *user;
 	void (*free)(void *user);
-	int stop_fd;
+	int stop_fd; /* its own */
 };
 
 const char *sba_http_request_header(const struct sba_http_request *r, const char *name)
@@ -63,22 +69,24 @@ static void source_free(void *cls)
 	struct source *s = cls;
 	if (s->free)
 		s->free(s->user);
+	sba_cleanup_close(&s->stop_fd);
 	free(s);
 }
 
-static struct MHD_Response *stream_response(const struct sba_http_server *s,
-					    struct sba_http_answer *a)
+static struct MHD_Response *stream_response(struct sba_http_answer *a, int *stop_fd)
 {
 	struct source *source = malloc(sizeof(*source));
 	if (!source)
 		return NULL;
-	*source = (struct source){ a->stream, a->stream_user, a->stream_free, s->stop_fd };
+	*source = (struct source){ a->stream, a->stream_user, a->stream_free, *stop_fd };
 	struct MHD_Response *r = MHD_create_response_from_callback(
 		MHD_SIZE_UNKNOWN, STREAM_BLOCK, source_read, source, source_free);
-	if (r)
-		a->stream_user = NULL;
-	else
+	if (!r) {
 		free(source);
+		return NULL;
+	}
+	a->stream_user = NULL;
+	*stop_fd = -1;
 	return r;
 }
 
@@ -127,13 +135,12 @@ static void answer_fini(struct sba_http_answer *a)
 	sba_buf_fini(&a->body);
 }
 
-/* MHD_NO closes the connection without an answer. */
-static enum MHD_Result respond(const struct sba_http_server *s, struct MHD_Connection *c,
-			       struct sba_http_answer *a)
+/* MHD_NO closes the connection without an answer. A stream takes stop_fd. */
+static enum MHD_Result respond(struct MHD_Connection *c, struct sba_http_answer *a, int *stop_fd)
 {
 	if (a->hang_up)
 		return MHD_NO;
-	struct MHD_Response *r = a->stream ? stream_response(s, a) : body_response(a);
+	struct MHD_Response *r = a->stream ? stream_response(a, stop_fd) : body_response(a);
 	if (!r)
 		return MHD_NO;
 	enum MHD_Result rc = MHD_NO;
@@ -143,7 +150,7 @@ static enum MHD_Result respond(const struct sba_http_server *s, struct MHD_Conne
 	return rc;
 }
 
-static enum MHD_Result refuse_size(const struct sba_http_server *s, struct MHD_Connection *c)
+static enum MHD_Result refuse_size(struct MHD_Connection *c)
 {
 	struct sba_http_answer a = {
 		.status = MHD_HTTP_CONTENT_TOO_LARGE,
@@ -152,24 +159,43 @@ static enum MHD_Result refuse_size(const struct sba_http_server *s, struct MHD_C
 	};
 	sba_buf_puts(&a.body, "{\"type\":\"error\",\"error\":{\"type\":\"request_too_large\","
 			      "\"message\":\"the request body is too large\"}}");
-	enum MHD_Result rc = respond(s, c, &a);
+	enum MHD_Result rc = respond(c, &a, NULL);
 	answer_fini(&a);
 	return rc;
+}
+
+/* One descriptor that tells of either end: the server's, and that of the
+ * client, which libmicrohttpd would notice only at the next write. */
+static int watch_ends(const struct sba_http_server *s, struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct epoll_event stop = { .events = EPOLLIN }, gone = { .events = EPOLLRDHUP };
+	SBA_CLOSE int fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!info || fd < 0 || epoll_ctl(fd, EPOLL_CTL_ADD, s->stop_fd, &stop) < 0 ||
+	    epoll_ctl(fd, EPOLL_CTL_ADD, info->connect_fd, &gone) < 0)
+		return -1;
+	return sba_move_fd(&fd);
 }
 
 static enum MHD_Result handle(const struct sba_http_server *s, struct MHD_Connection *c,
 			      const char *method, const char *path, const struct exchange *x)
 {
+	SBA_CLOSE int stop_fd = watch_ends(s, c);
+	if (stop_fd < 0)
+		return MHD_NO;
 	const struct sba_http_request request = {
 		.method = method,
 		.path = path,
+		.target = x->target,
 		.body = x->body.data ? x->body.data : "",
 		.body_len = x->body.len,
+		.stop_fd = stop_fd,
 		.internal = c,
 	};
 	struct sba_http_answer a = { .status = MHD_HTTP_OK };
 	s->handler(s->user, &request, &a);
-	enum MHD_Result rc = respond(s, c, &a);
+	enum MHD_Result rc = respond(c, &a, &stop_fd);
 	answer_fini(&a);
 	return rc;
 }
@@ -182,16 +208,36 @@ static bool declared_too_large(struct MHD_Connection *c)
 	return text && sba_parse_int(text, 0, SBA_HTTP_REQUEST_MAX, &len) < 0;
 }
 
-static enum MHD_Result begin(const struct sba_http_server *s, struct MHD_Connection *c, void **slot)
+/* True: the judge is against it. */
+static bool judge(const struct sba_http_server *s, const struct sba_http_request *head,
+		  struct exchange *x)
 {
-	if (declared_too_large(c))
-		return refuse_size(s, c);
-	struct exchange *x = calloc(1, sizeof(*x));
-	if (!x)
-		return MHD_NO;
+	if (!s->judge)
+		return false;
+	x->judgement.status = MHD_HTTP_BAD_REQUEST;
+	x->judged = s->judge(s->user, head, &x->judgement);
+	return x->judged;
+}
+
+static enum MHD_Result begin(const struct sba_http_server *s, struct MHD_Connection *c,
+			     const char *method, const char *path, const char *version,
+			     struct exchange *x)
+{
+	const struct sba_http_request head = {
+		.method = method,
+		.path = path,
+		.target = x->target,
+		.body = "",
+		.irregular = sba_http_irregular(c, method, version),
+		.stop_fd = -1,
+		.internal = c,
+	};
+	x->begun = true;
 	sba_buf_init(&x->body, SBA_HTTP_REQUEST_MAX);
-	*slot = x;
-	return MHD_YES;
+	/* Where an irregular request ends is anybody's guess. */
+	if (judge(s, &head, x) && head.irregular)
+		return respond(c, &x->judgement, NULL);
+	return declared_too_large(c) ? refuse_size(c) : MHD_YES;
 }
 
 /* libmicrohttpd 0.9.75 takes a response only before and after the body, so a
@@ -201,7 +247,8 @@ static enum MHD_Result receive(struct exchange *x, const char *data, size_t *len
 	x->received += *len;
 	if (x->received > 2 * (uint64_t)SBA_HTTP_REQUEST_MAX)
 		return MHD_NO;
-	sba_buf_put(&x->body, data, *len);
+	if (!x->judged)
+		sba_buf_put(&x->body, data, *len);
 	*len = 0;
 	return MHD_YES;
 }
@@ -214,14 +261,29 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 {
 	const struct sba_http_server *s = cls;
 	struct exchange *x = *slot;
-	(void)version;
-	if (!x)
-		return begin(s, c, slot);
+	if (!x || !x->target)
+		return MHD_NO;
+	if (!x->begun)
+		return begin(s, c, method, url, version, x);
 	if (*len)
 		return receive(x, data, len);
+	if (x->judged)
+		return respond(c, &x->judgement, NULL);
 	if (x->body.failed == SBA_ELIMIT)
-		return refuse_size(s, c);
+		return refuse_size(c);
 	return x->body.failed ? MHD_NO : handle(s, c, method, url, x);
+}
+
+/* The only sight of the target before its query is taken out and its escapes
+ * are undone; what it returns becomes the exchange. */
+static void *on_target(void *cls, const char *target, struct MHD_Connection *c)
+{
+	struct exchange *x = calloc(1, sizeof(*x));
+	(void)cls;
+	(void)c;
+	if (x)
+		x->target = strdup(target);
+	return x;
 }
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **slot,
@@ -233,7 +295,9 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **slot,
 	(void)why;
 	if (!x)
 		return;
+	answer_fini(&x->judgement);
 	sba_buf_fini(&x->body);
+	free(x->target);
 	free(x);
 	*slot = NULL;
 }
@@ -246,10 +310,13 @@ static int start(struct sba_http_server *s, const struct sba_http_server_options
 	s->daemon = MHD_start_daemon(
 		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC,
 		o->port, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR,
-		(const struct sockaddr *)address, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)SBA_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+		(const struct sockaddr *)address, MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL,
+#if MHD_VERSION >= 0x00097701
+		MHD_OPTION_CLIENT_DISCIPLINE_LVL, o->judge ? 1 : 0,
+#endif
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+		connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SBA_HTTP_IDLE_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
 	if (!s->daemon)
 		return sba_fail_errno(err, SBA_EIO, errno, "listen on %s:%u",
 				      o->address ? o->address : "127.0.0.1", (unsigned)o->port);
@@ -269,6 +336,7 @@ int sba_http_server_open(const struct sba_http_server_options *options,
 	struct sba_http_server *s = calloc(1, sizeof(*s));
 	if (!s)
 		return sba_fail_nomem(err);
+	s->judge = options->judge;
 	s->handler = options->handler;
 	s->user = options->user;
 	s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
