@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PASSES_MAX = 4096 };
+/* One for each level of depth, and an end when somebody keeps adding. */
+enum { PASSES_MAX = 256 };
 
 struct removal {
 	int top_fd;
