@@ -162,6 +162,14 @@ int sba_pack_dir(struct sba_pack *p, const char *name, uint32_t mode, struct sba
 	return 0;
 }
 
+static int walk_of(const struct item *i, struct sba_walk **ret, struct sba_error *err)
+{
+	/* An empty list is a list: nothing, not everything. */
+	static const char *const nothing[] = { NULL };
+	const char *const *only = i->only.v ? (const char *const *)i->only.v : nothing;
+	return sba_walk_new(i->name, i->host_path, i->listed ? only : NULL, ret, err);
+}
+
 int sba_pack_paths(struct sba_pack *p, const char *name, const char *host_path,
 		   const char *const *relative, struct sba_error *err)
 {
@@ -173,12 +181,12 @@ int sba_pack_paths(struct sba_pack *p, const char *name, const char *host_path,
 	i->host_path = strdup(host_path);
 	if (!i->host_path)
 		rc = sba_fail_nomem(err);
-	for (; rc == 0 && relative && *relative; relative++)
-		rc = sba_strv_add(&i->only, *relative, err);
+	for (size_t n = 0; rc == 0 && relative && relative[n]; n++)
+		rc = sba_strv_add(&i->only, relative[n], err);
 	/* Opened and let go, so that a wrong path is told before anything is sent. */
 	struct sba_walk *probe = NULL;
 	if (rc == 0)
-		rc = sba_walk_new(name, host_path, i->listed ? relative : NULL, &probe, err);
+		rc = walk_of(i, &probe, err);
 	sba_walk_free(probe);
 	if (rc < 0) {
 		item_free(i);
@@ -255,12 +263,10 @@ static int start_walked(struct sba_pack *p, const struct item *i, const struct s
 
 static int step_path(struct sba_pack *p, struct item *i, struct sba_error *err)
 {
-	static const char *const nothing[] = { NULL };
-	const char *const *only = i->only.v ? (const char *const *)i->only.v : nothing;
 	int rc = 0;
 	struct sba_walk_entry e;
 	if (!p->walk)
-		rc = sba_walk_new(i->name, i->host_path, i->listed ? only : NULL, &p->walk, err);
+		rc = walk_of(i, &p->walk, err);
 	if (rc == 0)
 		rc = sba_walk_next(p->walk, &e, &p->report.left_out, err);
 	if (rc < 0)
