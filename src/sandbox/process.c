@@ -23,6 +23,8 @@ enum {
 	STAGING_MAX = 80 * SBA_MIB, /* arguments, environment and the queue */
 	ALIVE_CHECK_MS = 1000,      /* how long a silent stream is trusted */
 	END_GRACE_MS = 15 * 1000,   /* the guest's own time to end a tree, and more */
+	DEATH_LAG_MS = 1500,        /* for the engine to notice a death */
+	DEATH_POLL_MS = 50,         /* between two looks for it */
 	DETACH_LOOK_MS = 300,       /* for "not found" of a detached command */
 };
 
@@ -248,6 +250,19 @@ static void on_record(struct sba_process *p, int stream, const struct sba_record
 	p->over = p->stream_ended[0] && p->stream_ended[1];
 }
 
+/* A sandbox's death ends its streams some moments before the engine knows of it. */
+static int check_death(struct sba_process *p, struct sba_error *err)
+{
+	struct sba_until until = sba_until_in(DEATH_LAG_MS);
+	for (;;) {
+		int rc = sba_sandbox_check_alive(p->sandbox, "command", err);
+		if (rc < 0 || sba_until_check(until, NULL) < 0)
+			return rc;
+		if (sba_wait_fd(-1, 0, sba_until_sooner(until, DEATH_POLL_MS), NULL) == SBA_EIO)
+			return 0;
+	}
+}
+
 /* The stream ended without the guest's word: the engine could not start it, or
  * something died. */
 static int explain_loss(struct sba_process *p, struct sba_error *err)
@@ -266,8 +281,9 @@ static int explain_loss(struct sba_process *p, struct sba_error *err)
 			sba_fail(&why, SBA_EBROKEN, "command: the engine could not start it: %.*s",
 				 (int)len, text);
 	} else if (rc == 0 && code == 137) {
-		sba_fail(&why, SBA_EBROKEN,
-			 "command: its supervisor was killed inside the sandbox");
+		if (check_death(p, &why) == 0)
+			sba_fail(&why, SBA_EBROKEN,
+				 "command: its supervisor was killed inside the sandbox");
 	} else if (rc == 0) {
 		sba_fail(&why, SBA_ELOST,
 			 "command: the engine ended its stream early; it may still run");

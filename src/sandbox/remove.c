@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
+enum { POST_MORTEM_MS = 1000, POST_MORTEM_POLL_MS = 50 };
+
 struct removal {
 	struct sba_engine *engine;
 	const char *id;
@@ -53,15 +55,32 @@ int sba_sandbox_remove(struct sba_sandbox *s, struct sba_error *err)
 	return 0;
 }
 
-void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size)
+/* What the events say so far; false while they do not tell why. */
+static bool look_back(const struct sba_sandbox *s, char *ret, size_t size)
 {
-	snprintf(ret, size, "reason unknown");
 	char by_id[64];
 	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%.40s", s->info.id);
 	struct sba_found past = { 0 };
-	if (sba_past_add(s->engine, by_id, s->info.created, &past, NULL) == 0 && past.n > 0)
-		snprintf(ret, size, "%s", sba_past_words(past.v[0].info.reason));
+	bool told = false;
+	if (sba_past_add(s->engine, by_id, s->info.created, &past, NULL) == 0 && past.n > 0) {
+		const char *reason = past.v[0].info.reason;
+		snprintf(ret, size, "%s", sba_past_words(reason));
+		told = strcmp(reason, "unknown") != 0;
+	}
 	sba_found_fini(&past);
+	return told;
+}
+
+/* Both halves die at once, and the engine may tell of the main one first. */
+void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size)
+{
+	struct sba_until until = sba_until_in(POST_MORTEM_MS);
+	snprintf(ret, size, "reason unknown");
+	while (!look_back(s, ret, size) && sba_until_check(until, NULL) == 0) {
+		if (sba_wait_fd(-1, 0, sba_until_sooner(until, POST_MORTEM_POLL_MS), NULL) ==
+		    SBA_EIO)
+			return;
+	}
 }
 
 static int is_running(struct sba_sandbox *s, const char *id, struct sba_error *err)
