@@ -80,6 +80,17 @@ enum {
 	SBA_RELAY_TARGET_MAX = 2048,            /* path and query of a request */
 	SBA_RELAY_COUNT_BODY_MAX = 4 * SBA_MIB, /* a JSON answer whose tokens are read */
 
+	/* the way out of a sealed sandbox */
+	SBA_PROXY_HEAD_MAX = 16 * SBA_KIB,   /* request line and headers */
+	SBA_PROXY_HEADERS_MAX = 64,          /* header fields of a request */
+	SBA_PROXY_TRAILER_MAX = 8 * SBA_KIB, /* after the last chunk; read and dropped */
+	SBA_PROXY_CONNECTIONS_MAX = 256,     /* unless the options say otherwise */
+	SBA_PROXY_ADDRESSES_MAX = 16,        /* of one name; more are not tried */
+	SBA_PROXY_HEAD_MS = 30 * 1000,       /* for a request's head to arrive */
+	SBA_PROXY_CONNECT_MS = 10 * 1000,    /* for the look-up, and again for connecting */
+	SBA_PROXY_IDLE_MS = 600 * 1000,      /* a connection on which nothing moves */
+	SBA_PROXY_LINGER_MS = 2 * 1000,      /* for a client to read its answer */
+
 	/* scripted model */
 	SBA_MODEL_ANSWER_MAX = 16 * SBA_MIB, /* one text or argument after templates */
 	SBA_MODEL_WAIT_MAX_MS = 600 * 1000,  /* one pause of a script */

@@ -27,6 +27,7 @@ enum {
 	SBA_SESSION_DRAINS = 128,           /* output that nobody reads any more */
 	SBA_SESSION_WIDE = 16,              /* streams with a full window at a time */
 	SBA_SESSION_END_MS = 10 * 1000,     /* for supervisors to end their trees */
+	SBA_SESSION_LINGERS = -1,
 	SBA_SESSION_PATH_MAX = 32,
 	SBA_SESSION_FRAME_ROOM = 9 + 4 * 1024, /* less room is not worth a frame */
 };
@@ -54,7 +55,9 @@ enum sba_session_kind {
 };
 
 struct sba_session_stream {
-	int32_t id; /* 0: closed; the slot is free once pid is 0 too */
+	/* 0: closed, the slot is free once pid is 0 too; SBA_SESSION_LINGERS: closed,
+	 * but its socket has not taken everything yet. */
+	int32_t id;
 	enum sba_session_kind kind;
 	char path[SBA_SESSION_PATH_MAX];
 	pid_t pid;

@@ -111,7 +111,7 @@ static void forget(struct sba_session *session, pid_t pid)
 			continue;
 		stream->pid = 0;
 		stream->gone = true;
-		if (stream->paused && stream->id != 0) {
+		if (stream->paused && stream->id > 0) {
 			stream->paused = false;
 			nghttp2_session_resume_data(session->h2, stream->id);
 		}
@@ -185,7 +185,6 @@ void sba_session_end_all(struct sba_session *session)
 
 		if (stream->id != 0)
 			sba_session_pump_close(session, stream, true);
-		stream->id = 0;
 	}
 	await_children(session, limit);
 	kill_orphans(session, limit + SBA_SESSION_END_MS);

@@ -130,7 +130,6 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error, void
 		return 0;
 	nghttp2_session_set_stream_user_data(h2, id, NULL);
 	sba_session_pump_close(user, stream, error != NGHTTP2_NO_ERROR);
-	stream->id = 0;
 	return 0;
 }
 

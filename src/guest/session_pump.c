@@ -221,7 +221,7 @@ static void drop_queue(struct sba_session_queue *queue)
 /* A stream that moves gets the full window, and its pipe room for it. */
 static void widen(struct sba_session *session, struct sba_session_stream *stream)
 {
-	if (stream->wide || session->wide >= SBA_SESSION_WIDE || stream->id == 0)
+	if (stream->wide || session->wide >= SBA_SESSION_WIDE || stream->id <= 0)
 		return;
 	stream->wide = true;
 	session->wide++;
@@ -233,7 +233,7 @@ static void widen(struct sba_session *session, struct sba_session_stream *stream
 
 static void give_back(struct sba_session *session, struct sba_session_stream *stream, size_t len)
 {
-	if (stream->id != 0 && len > 0)
+	if (stream->id > 0 && len > 0)
 		nghttp2_session_consume_stream(session->h2, stream->id, len);
 }
 
@@ -258,11 +258,11 @@ static size_t offer(struct sba_session *session, struct sba_session_stream *stre
 		return (size_t)put;
 	if (errno == EAGAIN || errno == EINTR)
 		return 0;
-	if (stream->kind == SBA_KIND_SOCKET)
+	if (stream->kind != SBA_KIND_SOCKET)
+		shut(&stream->sink);
+	else if (stream->id > 0)
 		nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, stream->id,
 					  NGHTTP2_CONNECT_ERROR);
-	else
-		shut(&stream->sink);
 	return len;
 }
 
@@ -297,7 +297,9 @@ void sba_session_pump_flush(struct sba_session *session, struct sba_session_stre
 	if (queue->at < queue->len)
 		return;
 	queue->at = queue->len = 0;
-	if (stream->cut)
+	if (stream->id == SBA_SESSION_LINGERS)
+		sba_session_pump_close(session, stream, false);
+	else if (stream->cut)
 		close_sink(stream);
 	else
 		widen(session, stream);
@@ -307,7 +309,12 @@ void sba_session_pump_close(struct sba_session *session, struct sba_session_stre
 			    bool reset)
 {
 	static const struct linger hard = { .l_onoff = 1, .l_linger = 0 };
+	bool rest = stream->queue.at < stream->queue.len;
 
+	if (stream->kind == SBA_KIND_SOCKET && stream->sink >= 0 && rest && !reset) {
+		stream->id = SBA_SESSION_LINGERS;
+		return;
+	}
 	if (stream->kind == SBA_KIND_SOCKET) {
 		if (reset && stream->sink >= 0)
 			setsockopt(stream->sink, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
@@ -323,4 +330,5 @@ void sba_session_pump_close(struct sba_session *session, struct sba_session_stre
 	if (stream->wide)
 		session->wide--;
 	stream->wide = false;
+	stream->id = 0;
 }

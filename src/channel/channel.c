@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* A channel's birth, state and death. */
+#include "channel/private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { HELLO_MAX = 64, SPARE_WINDOW = SBA_CHANNEL_BUFFERED_MAX / 2 };
+
+_Static_assert(SPARE_WINDOW + SBA_CHANNEL_STREAMS_MAX * SBA_CHANNEL_FIRST_WINDOW <=
+		       SBA_CHANNEL_BUFFERED_MAX,
+	       "all windows together stay below what may be buffered");
+
+void sba_channel_wake(struct sba_channel *c)
+{
+	uint64_t one = 1;
+	if (!c->awake)
+		c->awake = write(c->wake_fd, &one, sizeof(one)) == (ssize_t)sizeof(one);
+}
+
+void sba_channel_die(struct sba_channel *c, const struct sba_error *why)
+{
+	if (c->failure.code)
+		return;
+	c->failure = *why;
+	for (struct sba_stream *s = c->streams; s; s = s->next)
+		sba_stream_signal(s);
+	sba_channel_wake(c);
+}
+
+void sba_channel_fail(struct sba_channel *c, const struct sba_error *why)
+{
+	pthread_mutex_lock(&c->lock);
+	sba_channel_die(c, why);
+	pthread_mutex_unlock(&c->lock);
+}
+
+int sba_channel_check(struct sba_channel *c, struct sba_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	int rc = c->failure.code;
+	if (rc < 0 && err)
+		*err = c->failure;
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+/* ---- birth ---- */
+
+static int check_hello(struct sba_buf *hello, struct sba_error *err)
+{
+	int64_t version;
+	size_t len = strcspn(hello->data ? hello->data : "", "\n");
+	if (len == 0 || hello->data[len] != '\n')
+		return sba_fail(err, SBA_EPROTO, "the guest's hello is empty");
+	hello->data[len] = '\0';
+	if (sba_parse_int(hello->data, 0, INT32_MAX, &version) < 0)
+		return sba_fail(err, SBA_EPROTO, "the guest's hello is no number");
+	if (version != SBA_PROTOCOL_VERSION)
+		return sba_fail(err, SBA_EUNSUPPORTED,
+				"the guest speaks version %lld of the protocol, not %d",
+				(long long)version, SBA_PROTOCOL_VERSION);
+	return 0;
+}
+
+static int say_hello(struct sba_channel *c, struct sba_until until, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf hello = SBA_BUF_INIT(HELLO_MAX);
+	SBA_BUF struct sba_buf piece = SBA_BUF_INIT(SBA_CHANNEL_BUFFERED_MAX);
+	struct sba_stream *s;
+	int rc = sba_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_HELLO, &s, err);
+	if (rc < 0)
+		return rc;
+	sba_stream_end_output(s);
+	while ((rc = sba_stream_take(s, &piece, until, err)) > 0)
+		sba_buf_put(&hello, piece.data, piece.len);
+	sba_stream_close(s);
+	if (rc == 0)
+		rc = sba_buf_check(&hello, "the guest's hello", err);
+	return rc < 0 ? rc : check_hello(&hello, err);
+}
+
+static int begin(struct sba_channel *c, struct sba_error *err)
+{
+	c->spare = SPARE_WINDOW;
+	sba_buf_init(&c->preamble, SBA_EXEC_OOB_TEXT_MAX);
+	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->wake_fd < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "channel: event descriptor");
+	int rc = sba_h2_open(c, err);
+	if (rc < 0)
+		return rc;
+	rc = pthread_create(&c->thread, NULL, sba_channel_io, c);
+	if (rc != 0)
+		return sba_fail_errno(err, SBA_EIO, rc, "channel: thread");
+	c->started = true;
+	return 0;
+}
+
+int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct sba_channel **ret,
+		    struct sba_error *err)
+{
+	struct sba_channel *c = malloc(sizeof(*c));
+	if (!c) {
+		take_link->ops->close(take_link);
+		return sba_fail_nomem(err);
+	}
+	memset(c, 0, offsetof(struct sba_channel, out));
+	c->link = take_link;
+	c->wake_fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	int rc = begin(c, err);
+	if (rc == 0)
+		rc = say_hello(c, until, err);
+	if (rc < 0) {
+		sba_channel_close(c);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
+
+int sba_channel_open(struct sba_engine *e, const char *container, const char *user,
+		     struct sba_until until, struct sba_channel **ret, struct sba_error *err)
+{
+	struct sba_link *link;
+	int rc = sba_link_exec(e, container, user, until, &link, err);
+	if (rc == 0)
+		rc = sba_channel_new(link, until, ret, err);
+	return rc < 0 ? sba_wrap(err, rc, "channel to container '%.64s'", container) : 0;
+}
+
+/* ---- death ---- */
+
+void sba_channel_close(struct sba_channel *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	if (c->started)
+		sba_channel_wake(c);
+	pthread_mutex_unlock(&c->lock);
+	if (c->started)
+		pthread_join(c->thread, NULL);
+	if (c->link)
+		c->link->ops->close(c->link);
+	while (c->streams)
+		sba_stream_free(c->streams);
+	nghttp2_session_del(c->h2);
+	sba_buf_fini(&c->preamble);
+	sba_cleanup_close(&c->wake_fd);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
