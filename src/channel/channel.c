@@ -26,8 +26,8 @@ void sba_channel_die(struct sba_channel *c, const struct sba_error *why)
 	if (c->failure.code)
 		return;
 	c->failure = *why;
-	for (struct sba_stream *s = c->streams; s; s = s->next)
-		sba_stream_signal(s);
+	for (struct sba_channel_stream *s = c->streams; s; s = s->next)
+		sba_channel_stream_signal(s);
 	sba_channel_wake(c);
 }
 
@@ -70,14 +70,14 @@ static int say_hello(struct sba_channel *c, struct sba_until until, struct sba_e
 {
 	SBA_BUF struct sba_buf hello = SBA_BUF_INIT(HELLO_MAX);
 	SBA_BUF struct sba_buf piece = SBA_BUF_INIT(SBA_CHANNEL_BUFFERED_MAX);
-	struct sba_stream *s;
-	int rc = sba_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_HELLO, &s, err);
+	struct sba_channel_stream *s;
+	int rc = sba_channel_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_HELLO, &s, err);
 	if (rc < 0)
 		return rc;
-	sba_stream_end_output(s);
-	while ((rc = sba_stream_take(s, &piece, until, err)) > 0)
+	sba_channel_stream_end_output(s);
+	while ((rc = sba_channel_stream_take(s, &piece, until, err)) > 0)
 		sba_buf_put(&hello, piece.data, piece.len);
-	sba_stream_close(s);
+	sba_channel_stream_close(s);
 	if (rc == 0)
 		rc = sba_buf_check(&hello, "the guest's hello", err);
 	return rc < 0 ? rc : check_hello(&hello, err);
@@ -127,7 +127,7 @@ int sba_channel_open(struct sba_engine *e, const char *container, const char *us
 		     struct sba_until until, struct sba_channel **ret, struct sba_error *err)
 {
 	struct sba_link *link;
-	int rc = sba_link_exec(e, container, user, until, &link, err);
+	int rc = sba_channel_link_exec(e, container, user, until, &link, err);
 	if (rc == 0)
 		rc = sba_channel_new(link, until, ret, err);
 	return rc < 0 ? sba_wrap(err, rc, "channel to container '%.64s'", container) : 0;
@@ -149,7 +149,7 @@ void sba_channel_close(struct sba_channel *c)
 	if (c->link)
 		c->link->ops->close(c->link);
 	while (c->streams)
-		sba_stream_free(c->streams);
+		sba_channel_stream_free(c->streams);
 	nghttp2_session_del(c->h2);
 	sba_buf_fini(&c->preamble);
 	sba_cleanup_close(&c->wake_fd);

@@ -50,28 +50,28 @@ static int refused(uint64_t e, struct sba_error *err)
 	return sba_fail_errno(err, SBA_EBROKEN, (int)(e & 0xfff), "inside");
 }
 
-static int send_request(struct sba_stream *s, const struct request *q, struct sba_until until,
-			struct sba_error *err)
+static int send_request(struct sba_channel_stream *s, const struct request *q,
+			struct sba_until until, struct sba_error *err)
 {
 	unsigned char head[SBA_CHANNEL_FILE_HEAD];
 	size_t len = strlen(q->path);
 	head[0] = (unsigned char)q->op;
 	put_number(put_number(put_number(head + 1, q->mode, 4), q->size, 8), len, 4);
-	int rc = sba_stream_put_all(s, head, sizeof(head), until, err);
+	int rc = sba_channel_stream_put_all(s, head, sizeof(head), until, err);
 	if (rc == 0)
-		rc = sba_stream_put_all(s, q->path, len, until, err);
+		rc = sba_channel_stream_put_all(s, q->path, len, until, err);
 	if (rc == 0 && q->content)
-		rc = sba_stream_put_all(s, q->content, (size_t)q->size, until, err);
+		rc = sba_channel_stream_put_all(s, q->content, (size_t)q->size, until, err);
 	return rc;
 }
 
-static int read_answer(struct sba_stream *s, size_t max, struct sba_until until,
+static int read_answer(struct sba_channel_stream *s, size_t max, struct sba_until until,
 		       struct sba_buf *ret, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf piece = SBA_BUF_INIT(SBA_CHANNEL_BUFFERED_MAX);
 	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(max + SBA_CHANNEL_FILE_ANSWER);
 	int rc;
-	while ((rc = sba_stream_take(s, &piece, until, err)) > 0 && !answer.failed)
+	while ((rc = sba_channel_stream_take(s, &piece, until, err)) > 0 && !answer.failed)
 		sba_buf_put(&answer, piece.data, piece.len);
 	if (rc < 0)
 		return rc;
@@ -102,15 +102,15 @@ static int check_path(const char *path, struct sba_error *err)
 static int ask(struct sba_channel *c, const struct request *q, size_t max, struct sba_until until,
 	       struct sba_buf *ret, struct sba_error *err)
 {
-	struct sba_stream *s;
+	struct sba_channel_stream *s;
 	int rc = check_path(q->path, err);
 	if (rc == 0)
-		rc = sba_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_FILE, &s, err);
+		rc = sba_channel_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_FILE, &s, err);
 	if (rc == 0) {
 		rc = send_request(s, q, until, err);
 		if (rc == 0)
 			rc = read_answer(s, max, until, ret, err);
-		sba_stream_close(s);
+		sba_channel_stream_close(s);
 	}
 	return rc < 0 ? sba_wrap(err, rc, "%s '%.256s'", q->what, q->path) : 0;
 }

@@ -9,7 +9,7 @@
 
 enum { FRAME_HEAD = 9, FRAME_ROOM = FRAME_HEAD + 4 * SBA_KIB };
 
-static struct sba_stream *stream_of(nghttp2_session *h2, int32_t id)
+static struct sba_channel_stream *stream_of(nghttp2_session *h2, int32_t id)
 {
 	return nghttp2_session_get_stream_user_data(h2, id);
 }
@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static int broken(struct sba_channel *c, c
 
 static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
-	struct sba_stream *s = stream_of(h2, frame->hd.stream_id);
+	struct sba_channel_stream *s = stream_of(h2, frame->hd.stream_id);
 	if (s && s->fields > 0)
 		return broken(user, "the guest answers twice");
 	return 0;
@@ -58,7 +58,7 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint
 		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
 		     void *user)
 {
-	struct sba_stream *s = stream_of(h2, frame->hd.stream_id);
+	struct sba_channel_stream *s = stream_of(h2, frame->hd.stream_id);
 	(void)flags;
 	if (!s)
 		return 0;
@@ -77,7 +77,7 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t
 		   void *user)
 {
 	struct sba_channel *c = user;
-	struct sba_stream *s = stream_of(h2, id);
+	struct sba_channel_stream *s = stream_of(h2, id);
 	(void)flags;
 	/* The connection's window bounds nothing: else a stream that nobody reads
 	 * would take it from the others. The streams' own windows do. */
@@ -96,11 +96,11 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t
 	}
 	if (c->buffered > SBA_CHANNEL_BUFFERED_MAX || s->in.failed)
 		return broken(c, "more than %d bytes are buffered", SBA_CHANNEL_BUFFERED_MAX);
-	sba_stream_signal(s);
+	sba_channel_stream_signal(s);
 	return 0;
 }
 
-static void end_input(struct sba_stream *s)
+static void end_input(struct sba_channel_stream *s)
 {
 	s->ended = true;
 	if (s->kind == SBA_STREAM_TUNNEL) {
@@ -113,13 +113,13 @@ static void end_input(struct sba_stream *s)
 	sba_buf_fini(&s->out);
 	s->out_at = 0;
 	if (s->paused)
-		sba_stream_mark(s);
+		sba_channel_stream_mark(s);
 }
 
 static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 {
 	struct sba_channel *c = user;
-	struct sba_stream *s = stream_of(h2, frame->hd.stream_id);
+	struct sba_channel_stream *s = stream_of(h2, frame->hd.stream_id);
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		return broken(c, "the guest says goodbye (%s)",
 			      nghttp2_http2_strerror(frame->goaway.error_code));
@@ -131,7 +131,7 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 	if (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) {
 		if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
 			end_input(s);
-		sba_stream_signal(s);
+		sba_channel_stream_signal(s);
 	}
 	return 0;
 }
@@ -154,7 +154,7 @@ static int on_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 
 static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error, void *user)
 {
-	struct sba_stream *s = stream_of(h2, id);
+	struct sba_channel_stream *s = stream_of(h2, id);
 	(void)user;
 	if (!s)
 		return 0;
@@ -165,9 +165,9 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t error, void
 		s->reset = error ? error : NGHTTP2_CANCEL;
 	}
 	if (s->held)
-		sba_stream_signal(s);
+		sba_channel_stream_signal(s);
 	else if (sba_tunnel_over(s))
-		sba_stream_free(s);
+		sba_channel_stream_free(s);
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static ssize_t on_send(nghttp2_session *h2, const uint8_t *data, size_t len, int
 	return (ssize_t)len;
 }
 
-static ssize_t take_output(struct sba_stream *s, unsigned char *to, size_t size)
+static ssize_t take_output(struct sba_channel_stream *s, unsigned char *to, size_t size)
 {
 	size_t left = s->out.len - s->out_at;
 	size_t n = left < size ? left : size;
@@ -202,7 +202,7 @@ static ssize_t take_output(struct sba_stream *s, unsigned char *to, size_t size)
 	}
 	if (s->want_room && s->out.len - s->out_at <= SBA_CHANNEL_SEND_MAX / 2) {
 		s->want_room = false;
-		sba_stream_signal(s);
+		sba_channel_stream_signal(s);
 	}
 	if (n == 0 && s->out_end)
 		return -1;
@@ -215,7 +215,7 @@ static ssize_t source(nghttp2_session *h2, int32_t id, uint8_t *buf, size_t leng
 		      nghttp2_data_source *src, void *user)
 {
 	struct sba_channel *c = user;
-	struct sba_stream *s = src->ptr;
+	struct sba_channel_stream *s = src->ptr;
 	size_t room;
 	unsigned char *tail = sba_channel_out_tail(c, &room);
 	(void)h2;
@@ -273,7 +273,7 @@ static ssize_t frame_length(nghttp2_session *h2, uint8_t type, int32_t id, int32
 			NGHTTP2_NV_FLAG_NONE                                                       \
 	}
 
-static void submit(struct sba_stream *s)
+static void submit(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	const nghttp2_nv head[] = {
@@ -293,7 +293,7 @@ static void submit(struct sba_stream *s)
 }
 
 /* A stream whose bytes are taken gets more room, as long as there is some. */
-static void widen(struct sba_stream *s)
+static void widen(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	size_t more = SBA_CHANNEL_STREAM_WINDOW - s->window;
@@ -308,7 +308,7 @@ static void widen(struct sba_stream *s)
 	c->spare -= more;
 }
 
-void sba_h2_give_back(struct sba_stream *s, size_t len)
+void sba_h2_give_back(struct sba_channel_stream *s, size_t len)
 {
 	if (!s->open || s->ended)
 		return;
@@ -316,12 +316,12 @@ void sba_h2_give_back(struct sba_stream *s, size_t len)
 	widen(s);
 }
 
-static void work(struct sba_stream *s)
+static void work(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	bool abandoned = !s->held && s->kind == SBA_STREAM_CALLER;
 	if (!s->held && !s->open && (s->id != 0 || (abandoned && !s->refused))) {
-		sba_stream_free(s);
+		sba_channel_stream_free(s);
 		return;
 	}
 	if (s->id == 0)
@@ -346,7 +346,7 @@ static void work(struct sba_stream *s)
 void sba_h2_work(struct sba_channel *c)
 {
 	while (c->dirty && !c->failure.code) {
-		struct sba_stream *s = c->dirty;
+		struct sba_channel_stream *s = c->dirty;
 		c->dirty = s->next_dirty;
 		s->dirty = false;
 		work(s);

@@ -122,7 +122,8 @@ static size_t gather(struct sba_channel *c)
 	c->link->ops->poll(c->link, c->out_at < c->out_len, &c->polls[POLL_LINK]);
 	c->polls[POLL_WAKE] = (struct pollfd){ c->wake_fd, POLLIN, 0 };
 	pthread_mutex_lock(&c->lock);
-	for (struct sba_stream *s = c->streams; s && n < SBA_ARRAY_LEN(c->polls); s = s->next) {
+	for (struct sba_channel_stream *s = c->streams; s && n < SBA_ARRAY_LEN(c->polls);
+	     s = s->next) {
 		if (!sba_tunnel_poll(s, &c->polls[n]))
 			continue;
 		c->polled[n++] = s;
@@ -216,11 +217,11 @@ static void finish(struct sba_channel *c, const struct sba_error *why)
 		sba_fail(&closed, SBA_ELOST, "channel: closed");
 	sba_channel_die(c, &closed);
 	c->done = true;
-	struct sba_stream *next;
-	for (struct sba_stream *s = c->streams; s; s = next) {
+	struct sba_channel_stream *next;
+	for (struct sba_channel_stream *s = c->streams; s; s = next) {
 		next = s->next;
 		if (!s->held)
-			sba_stream_free(s);
+			sba_channel_stream_free(s);
 	}
 	pthread_mutex_unlock(&c->lock);
 	c->link->ops->close(c->link);

@@ -87,8 +87,8 @@ static const struct sba_link_ops exec_ops = {
 	.close = exec_close,
 };
 
-int sba_link_exec(struct sba_engine *e, const char *container, const char *user,
-		  struct sba_until until, struct sba_link **ret, struct sba_error *err)
+int sba_channel_link_exec(struct sba_engine *e, const char *container, const char *user,
+			  struct sba_until until, struct sba_link **ret, struct sba_error *err)
 {
 	static const char *const argv[] = { SBA_GUEST_PATH, "session", NULL };
 	const struct sba_exec_spec spec = { .container = container, .argv = argv, .user = user };

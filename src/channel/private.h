@@ -40,8 +40,8 @@ struct sba_link {
 	const struct sba_link_ops *ops;
 };
 
-int sba_link_exec(struct sba_engine *e, const char *container, const char *user,
-		  struct sba_until until, struct sba_link **ret, struct sba_error *err);
+int sba_channel_link_exec(struct sba_engine *e, const char *container, const char *user,
+			  struct sba_until until, struct sba_link **ret, struct sba_error *err);
 /* Over a connected stream socket, taken even on failure. */
 int sba_link_socket(int take_fd, struct sba_link **ret, struct sba_error *err);
 
@@ -77,17 +77,17 @@ bool sba_pieces_at_border(const struct sba_pieces *p);
 
 /* ---- streams (stream.c) ---- */
 
-enum sba_stream_kind {
+enum sba_channel_stream_kind {
 	SBA_STREAM_CALLER,  /* bytes for a caller */
 	SBA_STREAM_TUNNEL,  /* bytes for a socket */
 	SBA_STREAM_FORWARD, /* a port inside: ids of connections */
 };
 
-struct sba_stream {
+struct sba_channel_stream {
 	struct sba_channel *c;
-	struct sba_stream *prev, *next; /* of the channel's list */
-	struct sba_stream *next_dirty;
-	enum sba_stream_kind kind;
+	struct sba_channel_stream *prev, *next; /* of the channel's list */
+	struct sba_channel_stream *next_dirty;
+	enum sba_channel_stream_kind kind;
 	char path[32];
 	int32_t id;       /* 0: not submitted */
 	bool held;        /* a caller has it; else it goes when HTTP/2 is done with it */
@@ -126,36 +126,38 @@ struct sba_stream {
 };
 
 /* A stream of a caller, not yet started. SBA_ELIMIT: too many are open. */
-int sba_stream_new(struct sba_channel *c, enum sba_stream_kind kind, const char *path,
-		   struct sba_stream **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_channel_stream_new(struct sba_channel *c, enum sba_channel_stream_kind kind,
+			   const char *path, struct sba_channel_stream **ret,
+			   struct sba_error *err) SBA_MUST_CHECK;
 /* Takes bytes into *swap, which must be empty, and gives its old room back. 1 if
  * there are some, 0 at the end, SBA_ETIMEOUT, or why there will be none. */
-int sba_stream_take(struct sba_stream *s, struct sba_buf *swap, struct sba_until until,
-		    struct sba_error *err) SBA_MUST_CHECK;
-ssize_t sba_stream_put(struct sba_stream *s, const void *data, size_t len,
-		       struct sba_error *err) SBA_MUST_CHECK;
+int sba_channel_stream_take(struct sba_channel_stream *s, struct sba_buf *swap,
+			    struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+ssize_t sba_channel_stream_put(struct sba_channel_stream *s, const void *data, size_t len,
+			       struct sba_error *err) SBA_MUST_CHECK;
 /* All of it, waiting for room. */
-int sba_stream_put_all(struct sba_stream *s, const void *data, size_t len, struct sba_until until,
-		       struct sba_error *err) SBA_MUST_CHECK;
-void sba_stream_end_output(struct sba_stream *s);
+int sba_channel_stream_put_all(struct sba_channel_stream *s, const void *data, size_t len,
+			       struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+void sba_channel_stream_end_output(struct sba_channel_stream *s);
 /* Waits for the head of the answer: 0 if it is a 200. */
-int sba_stream_await_answer(struct sba_stream *s, struct sba_until until,
-			    struct sba_error *err) SBA_MUST_CHECK;
+int sba_channel_stream_await_answer(struct sba_channel_stream *s, struct sba_until until,
+				    struct sba_error *err) SBA_MUST_CHECK;
 /* Waits for the port of a forward. */
-int sba_stream_await_port(struct sba_stream *s, struct sba_until until, uint16_t *ret_port,
-			  struct sba_error *err) SBA_MUST_CHECK;
+int sba_channel_stream_await_port(struct sba_channel_stream *s, struct sba_until until,
+				  uint16_t *ret_port, struct sba_error *err) SBA_MUST_CHECK;
 /* The caller is done with it; what is unfinished is cancelled. */
-void sba_stream_close(struct sba_stream *s);
+void sba_channel_stream_close(struct sba_channel_stream *s);
 /* The caller leaves it to the I/O thread. */
-void sba_stream_release(struct sba_stream *s);
+void sba_channel_stream_release(struct sba_channel_stream *s);
 
 /* With the lock held: */
-/* As sba_stream_new(), of no caller. */
-int sba_stream_make(struct sba_channel *c, enum sba_stream_kind kind, const char *path,
-		    struct sba_stream **ret, struct sba_error *err) SBA_MUST_CHECK;
-void sba_stream_mark(struct sba_stream *s);   /* has work for the I/O thread */
-void sba_stream_signal(struct sba_stream *s); /* wakes its caller */
-void sba_stream_free(struct sba_stream *s);
+/* As sba_channel_stream_new(), of no caller. */
+int sba_channel_stream_make(struct sba_channel *c, enum sba_channel_stream_kind kind,
+			    const char *path, struct sba_channel_stream **ret,
+			    struct sba_error *err) SBA_MUST_CHECK;
+void sba_channel_stream_mark(struct sba_channel_stream *s);   /* has work for the I/O thread */
+void sba_channel_stream_signal(struct sba_channel_stream *s); /* wakes its caller */
+void sba_channel_stream_free(struct sba_channel_stream *s);
 
 /* ---- the channel ---- */
 
@@ -171,7 +173,7 @@ struct sba_channel {
 	bool started, stopping, done; /* the thread has begun, shall end, has ended */
 	bool awake;                   /* wake_fd has been written */
 	struct sba_error failure;     /* code != 0: it is dead */
-	struct sba_stream *streams, *dirty;
+	struct sba_channel_stream *streams, *dirty;
 	size_t n_streams;
 	size_t buffered; /* in all streams' `in` */
 	size_t spare;    /* window not given to any stream */
@@ -184,7 +186,7 @@ struct sba_channel {
 	uint64_t ping_last; /* payload of the last one sent */
 	size_t out_at, out_len;
 	struct pollfd polls[2 + SBA_CHANNEL_STREAMS_MAX];
-	struct sba_stream *polled[2 + SBA_CHANNEL_STREAMS_MAX];
+	struct sba_channel_stream *polled[2 + SBA_CHANNEL_STREAMS_MAX];
 	unsigned char out[SBA_CHANNEL_OUT_SIZE];
 };
 
@@ -208,20 +210,20 @@ int sba_h2_send(struct sba_channel *c, struct sba_error *err) SBA_MUST_CHECK;
 int sba_h2_ping(struct sba_channel *c, int64_t now_ms, struct sba_error *err) SBA_MUST_CHECK;
 /* What callers left to do. */
 void sba_h2_work(struct sba_channel *c);
-void sba_h2_give_back(struct sba_stream *s, size_t len);
+void sba_h2_give_back(struct sba_channel_stream *s, size_t len);
 
 /* tunnel.c; lock held */
-bool sba_tunnel_poll(const struct sba_stream *s, struct pollfd *ret);
-void sba_tunnel_serve(struct sba_stream *s, short revents); /* may free it */
-void sba_tunnel_put(struct sba_stream *s, const char *data, size_t len);
-void sba_tunnel_cut(struct sba_stream *s);
+bool sba_tunnel_poll(const struct sba_channel_stream *s, struct pollfd *ret);
+void sba_tunnel_serve(struct sba_channel_stream *s, short revents); /* may free it */
+void sba_tunnel_put(struct sba_channel_stream *s, const char *data, size_t len);
+void sba_tunnel_cut(struct sba_channel_stream *s);
 /* Bytes read into `to`, 0 for none now, -1 at the end. */
-ssize_t sba_tunnel_read(struct sba_stream *s, void *to, size_t size);
+ssize_t sba_tunnel_read(struct sba_channel_stream *s, void *to, size_t size);
 /* HTTP/2 is done with it, and so is the socket: what the guest sent before it
  * ended may still be on its way. */
-bool sba_tunnel_over(const struct sba_stream *s);
-void sba_tunnel_close(struct sba_stream *s);
+bool sba_tunnel_over(const struct sba_channel_stream *s);
+void sba_tunnel_close(struct sba_channel_stream *s);
 /* Ids of connections inside. */
-void sba_tunnel_forward(struct sba_stream *s, const char *data, size_t len);
+void sba_tunnel_forward(struct sba_channel_stream *s, const char *data, size_t len);
 
 #endif

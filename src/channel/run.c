@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct sba_channel_run {
-	struct sba_stream *s;
+	struct sba_channel_stream *s;
 	struct sba_pieces pieces;
 	struct sba_buf came;
 	size_t at;
@@ -17,7 +17,7 @@ int sba_channel_run_open(struct sba_channel *c, struct sba_channel_run **ret, st
 	if (!r)
 		return sba_fail_nomem(err);
 	sba_buf_init(&r->came, SBA_CHANNEL_BUFFERED_MAX);
-	int rc = sba_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_RUN, &r->s, err);
+	int rc = sba_channel_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_RUN, &r->s, err);
 	if (rc < 0) {
 		free(r);
 		return sba_wrap(err, rc, "command");
@@ -50,7 +50,7 @@ ssize_t sba_channel_run_read(struct sba_channel_run *r, int *stream, const char 
 		if (n != 0)
 			return n;
 		r->at = 0;
-		int rc = sba_stream_take(r->s, &r->came, until, err);
+		int rc = sba_channel_stream_take(r->s, &r->came, until, err);
 		if (rc == 0 && !sba_pieces_at_border(&r->pieces))
 			rc = sba_fail(err, SBA_EPROTO, "command: its output ended in a piece");
 		if (rc <= 0)
@@ -61,7 +61,7 @@ ssize_t sba_channel_run_read(struct sba_channel_run *r, int *stream, const char 
 ssize_t sba_channel_run_write(struct sba_channel_run *r, const void *data, size_t len,
 			      struct sba_error *err)
 {
-	return sba_stream_put(r->s, data, len, err);
+	return sba_channel_stream_put(r->s, data, len, err);
 }
 
 int sba_channel_run_fd(const struct sba_channel_run *r)
@@ -73,7 +73,7 @@ void sba_channel_run_close(struct sba_channel_run *r)
 {
 	if (!r)
 		return;
-	sba_stream_close(r->s);
+	sba_channel_stream_close(r->s);
 	sba_buf_fini(&r->came);
 	free(r);
 }

@@ -13,19 +13,19 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static void lock(struct sba_stream *s)
+static void lock(struct sba_channel_stream *s)
 {
 	pthread_mutex_lock(&s->c->lock);
 }
 
-static void unlock(struct sba_stream *s)
+static void unlock(struct sba_channel_stream *s)
 {
 	pthread_mutex_unlock(&s->c->lock);
 }
 
 /* ---- between the threads; lock held ---- */
 
-void sba_stream_mark(struct sba_stream *s)
+void sba_channel_stream_mark(struct sba_channel_stream *s)
 {
 	if (s->dirty)
 		return;
@@ -34,13 +34,13 @@ void sba_stream_mark(struct sba_stream *s)
 	s->c->dirty = s;
 }
 
-static void mark_and_wake(struct sba_stream *s)
+static void mark_and_wake(struct sba_channel_stream *s)
 {
-	sba_stream_mark(s);
+	sba_channel_stream_mark(s);
 	sba_channel_wake(s->c);
 }
 
-void sba_stream_signal(struct sba_stream *s)
+void sba_channel_stream_signal(struct sba_channel_stream *s)
 {
 	uint64_t one = 1;
 	if (s->signalled || s->event_fd < 0)
@@ -48,7 +48,7 @@ void sba_stream_signal(struct sba_stream *s)
 	s->signalled = write(s->event_fd, &one, sizeof(one)) == (ssize_t)sizeof(one);
 }
 
-static void settle(struct sba_stream *s)
+static void settle(struct sba_channel_stream *s)
 {
 	uint64_t count;
 	if (!s->signalled)
@@ -57,19 +57,19 @@ static void settle(struct sba_stream *s)
 	s->signalled = false;
 }
 
-static bool over(const struct sba_stream *s)
+static bool over(const struct sba_channel_stream *s)
 {
 	return s->ended || s->c->failure.code;
 }
 
-static size_t waiting(const struct sba_stream *s)
+static size_t waiting(const struct sba_channel_stream *s)
 {
 	return s->out.len - s->out_at;
 }
 
 /* ---- making, ending ---- */
 
-static void append(struct sba_stream *s)
+static void append(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	c->n_streams++;
@@ -79,8 +79,9 @@ static void append(struct sba_stream *s)
 	c->streams = s;
 }
 
-int sba_stream_make(struct sba_channel *c, enum sba_stream_kind kind, const char *path,
-		    struct sba_stream **ret, struct sba_error *err)
+int sba_channel_stream_make(struct sba_channel *c, enum sba_channel_stream_kind kind,
+			    const char *path, struct sba_channel_stream **ret,
+			    struct sba_error *err)
 {
 	if (c->failure.code) {
 		if (err)
@@ -90,10 +91,10 @@ int sba_stream_make(struct sba_channel *c, enum sba_stream_kind kind, const char
 	if (c->n_streams >= SBA_CHANNEL_STREAMS_MAX)
 		return sba_fail(err, SBA_ELIMIT, "channel: %d streams are open",
 				SBA_CHANNEL_STREAMS_MAX);
-	struct sba_stream *s = calloc(1, sizeof(*s));
+	struct sba_channel_stream *s = calloc(1, sizeof(*s));
 	if (!s)
 		return sba_fail_nomem(err);
-	*s = (struct sba_stream){ .c = c, .kind = kind, .fd = -1, .event_fd = -1 };
+	*s = (struct sba_channel_stream){ .c = c, .kind = kind, .fd = -1, .event_fd = -1 };
 	snprintf(s->path, sizeof(s->path), "%s", path);
 	sba_buf_init(&s->in, SBA_CHANNEL_BUFFERED_MAX);
 	sba_buf_init(&s->out, SBA_CHANNEL_SEND_MAX);
@@ -103,15 +104,15 @@ int sba_stream_make(struct sba_channel *c, enum sba_stream_kind kind, const char
 	return 0;
 }
 
-int sba_stream_new(struct sba_channel *c, enum sba_stream_kind kind, const char *path,
-		   struct sba_stream **ret, struct sba_error *err)
+int sba_channel_stream_new(struct sba_channel *c, enum sba_channel_stream_kind kind,
+			   const char *path, struct sba_channel_stream **ret, struct sba_error *err)
 {
 	SBA_CLOSE int event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (event_fd < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "channel: event descriptor");
 	pthread_mutex_lock(&c->lock);
-	struct sba_stream *s;
-	int rc = sba_stream_make(c, kind, path, &s, err);
+	struct sba_channel_stream *s;
+	int rc = sba_channel_stream_make(c, kind, path, &s, err);
 	if (rc == 0) {
 		s->held = true;
 		s->event_fd = sba_move_fd(&event_fd);
@@ -121,16 +122,16 @@ int sba_stream_new(struct sba_channel *c, enum sba_stream_kind kind, const char 
 	return rc;
 }
 
-static void unlink_dirty(struct sba_stream *s)
+static void unlink_dirty(struct sba_channel_stream *s)
 {
-	struct sba_stream **at = &s->c->dirty;
+	struct sba_channel_stream **at = &s->c->dirty;
 	while (s->dirty && *at != s)
 		at = &(*at)->next_dirty;
 	if (s->dirty)
 		*at = s->next_dirty;
 }
 
-void sba_stream_free(struct sba_stream *s)
+void sba_channel_stream_free(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	unlink_dirty(s);
@@ -151,22 +152,22 @@ void sba_stream_free(struct sba_stream *s)
 }
 
 /* Forgets what came: nobody will take it. */
-static void drop_input(struct sba_stream *s)
+static void drop_input(struct sba_channel_stream *s)
 {
 	s->c->buffered -= s->in.len;
 	sba_buf_fini(&s->in);
 }
 
-static void let_go(struct sba_stream *s)
+static void let_go(struct sba_channel_stream *s)
 {
 	s->held = false;
 	if (s->c->done || (!s->open && s->ended))
-		sba_stream_free(s);
+		sba_channel_stream_free(s);
 	else
 		mark_and_wake(s);
 }
 
-void sba_stream_close(struct sba_stream *s)
+void sba_channel_stream_close(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	pthread_mutex_lock(&c->lock);
@@ -176,7 +177,7 @@ void sba_stream_close(struct sba_stream *s)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void sba_stream_release(struct sba_stream *s)
+void sba_channel_stream_release(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	pthread_mutex_lock(&c->lock);
@@ -186,7 +187,7 @@ void sba_stream_release(struct sba_stream *s)
 
 /* ---- taking ---- */
 
-static int why_over(struct sba_stream *s, struct sba_error *err)
+static int why_over(struct sba_channel_stream *s, struct sba_error *err)
 {
 	const struct sba_error *failure = &s->c->failure;
 	if (s->status && s->status != 200)
@@ -203,7 +204,8 @@ static int why_over(struct sba_stream *s, struct sba_error *err)
 }
 
 /* 1 if swapped, 0 if there is nothing yet, 2 if there never will be. */
-static int swap(struct sba_stream *s, struct sba_buf *with, struct sba_error *err, int *ret_why)
+static int swap(struct sba_channel_stream *s, struct sba_buf *with, struct sba_error *err,
+		int *ret_why)
 {
 	if (s->in.len > 0) {
 		struct sba_buf came = s->in;
@@ -224,14 +226,14 @@ static int swap(struct sba_stream *s, struct sba_buf *with, struct sba_error *er
 	return 2;
 }
 
-static void start(struct sba_stream *s)
+static void start(struct sba_channel_stream *s)
 {
 	if (s->id == 0 && !s->dirty)
 		mark_and_wake(s);
 }
 
-int sba_stream_take(struct sba_stream *s, struct sba_buf *with, struct sba_until until,
-		    struct sba_error *err)
+int sba_channel_stream_take(struct sba_channel_stream *s, struct sba_buf *with,
+			    struct sba_until until, struct sba_error *err)
 {
 	sba_buf_reset(with);
 	for (;;) {
@@ -248,18 +250,18 @@ int sba_stream_take(struct sba_stream *s, struct sba_buf *with, struct sba_until
 	}
 }
 
-static bool is_answered(const struct sba_stream *s)
+static bool is_answered(const struct sba_channel_stream *s)
 {
 	return s->status != 0;
 }
 
-static bool has_port(const struct sba_stream *s)
+static bool has_port(const struct sba_channel_stream *s)
 {
 	return s->inside_port != 0;
 }
 
 /* Waits for `known`, or for the certainty that it will never be. */
-static int await(struct sba_stream *s, bool (*known)(const struct sba_stream *s),
+static int await(struct sba_channel_stream *s, bool (*known)(const struct sba_channel_stream *s),
 		 struct sba_until until, struct sba_error *err)
 {
 	for (;;) {
@@ -284,13 +286,14 @@ static int await(struct sba_stream *s, bool (*known)(const struct sba_stream *s)
 	}
 }
 
-int sba_stream_await_answer(struct sba_stream *s, struct sba_until until, struct sba_error *err)
+int sba_channel_stream_await_answer(struct sba_channel_stream *s, struct sba_until until,
+				    struct sba_error *err)
 {
 	return await(s, is_answered, until, err);
 }
 
-int sba_stream_await_port(struct sba_stream *s, struct sba_until until, uint16_t *ret_port,
-			  struct sba_error *err)
+int sba_channel_stream_await_port(struct sba_channel_stream *s, struct sba_until until,
+				  uint16_t *ret_port, struct sba_error *err)
 {
 	int rc = await(s, has_port, until, err);
 	if (rc == 0)
@@ -300,7 +303,8 @@ int sba_stream_await_port(struct sba_stream *s, struct sba_until until, uint16_t
 
 /* ---- putting; what the peer does not want any more is swallowed ---- */
 
-ssize_t sba_stream_put(struct sba_stream *s, const void *data, size_t len, struct sba_error *err)
+ssize_t sba_channel_stream_put(struct sba_channel_stream *s, const void *data, size_t len,
+			       struct sba_error *err)
 {
 	ssize_t rc = (ssize_t)len;
 	lock(s);
@@ -324,11 +328,11 @@ ssize_t sba_stream_put(struct sba_stream *s, const void *data, size_t len, struc
 	return rc;
 }
 
-int sba_stream_put_all(struct sba_stream *s, const void *data, size_t len, struct sba_until until,
-		       struct sba_error *err)
+int sba_channel_stream_put_all(struct sba_channel_stream *s, const void *data, size_t len,
+			       struct sba_until until, struct sba_error *err)
 {
 	for (const char *at = data; len > 0;) {
-		ssize_t n = sba_stream_put(s, at, len, err);
+		ssize_t n = sba_channel_stream_put(s, at, len, err);
 		if (n < 0)
 			return (int)n;
 		at += n;
@@ -345,7 +349,7 @@ int sba_stream_put_all(struct sba_stream *s, const void *data, size_t len, struc
 	return 0;
 }
 
-void sba_stream_end_output(struct sba_stream *s)
+void sba_channel_stream_end_output(struct sba_channel_stream *s)
 {
 	lock(s);
 	s->out_end = true;

@@ -15,14 +15,14 @@
 
 /* ---- a connection; in the I/O thread, lock held ---- */
 
-static void reset(struct sba_stream *s)
+static void reset(struct sba_channel_stream *s)
 {
 	if (s->open)
 		nghttp2_submit_rst_stream(s->c->h2, NGHTTP2_FLAG_NONE, s->id,
 					  NGHTTP2_CONNECT_ERROR);
 }
 
-bool sba_tunnel_poll(const struct sba_stream *s, struct pollfd *ret)
+bool sba_tunnel_poll(const struct sba_channel_stream *s, struct pollfd *ret)
 {
 	int events = 0;
 	if (s->held || s->kind != SBA_STREAM_TUNNEL || s->fd < 0)
@@ -36,7 +36,7 @@ bool sba_tunnel_poll(const struct sba_stream *s, struct pollfd *ret)
 }
 
 /* How much the socket took; -1 when it is broken. */
-static ssize_t offer(struct sba_stream *s, const char *data, size_t len)
+static ssize_t offer(struct sba_channel_stream *s, const char *data, size_t len)
 {
 	ssize_t n = send(s->fd, data, len, MSG_NOSIGNAL);
 	if (n >= 0)
@@ -44,13 +44,13 @@ static ssize_t offer(struct sba_stream *s, const char *data, size_t len)
 	return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-static void half_close(struct sba_stream *s)
+static void half_close(struct sba_channel_stream *s)
 {
 	if (!s->held && s->ended && s->in.len == 0 && !s->connecting && s->fd >= 0)
 		shutdown(s->fd, SHUT_WR);
 }
 
-void sba_tunnel_put(struct sba_stream *s, const char *data, size_t len)
+void sba_tunnel_put(struct sba_channel_stream *s, const char *data, size_t len)
 {
 	bool direct = !s->held && s->fd >= 0 && !s->connecting && s->in.len == 0;
 	ssize_t n = direct ? offer(s, data, len) : 0;
@@ -63,7 +63,7 @@ void sba_tunnel_put(struct sba_stream *s, const char *data, size_t len)
 	s->c->buffered += len - (size_t)n;
 }
 
-static void flush(struct sba_stream *s)
+static void flush(struct sba_channel_stream *s)
 {
 	ssize_t n = s->in.len > 0 ? offer(s, s->in.data, s->in.len) : 0;
 	if (n < 0) {
@@ -78,12 +78,12 @@ static void flush(struct sba_stream *s)
 	half_close(s);
 }
 
-void sba_tunnel_cut(struct sba_stream *s)
+void sba_tunnel_cut(struct sba_channel_stream *s)
 {
 	half_close(s);
 }
 
-ssize_t sba_tunnel_read(struct sba_stream *s, void *to, size_t size)
+ssize_t sba_tunnel_read(struct sba_channel_stream *s, void *to, size_t size)
 {
 	if (s->held || s->connecting) {
 		s->wait_socket = true;
@@ -102,7 +102,7 @@ ssize_t sba_tunnel_read(struct sba_stream *s, void *to, size_t size)
 	return 0;
 }
 
-static void connected(struct sba_stream *s)
+static void connected(struct sba_channel_stream *s)
 {
 	int e = 0;
 	socklen_t len = sizeof(e);
@@ -114,7 +114,7 @@ static void connected(struct sba_stream *s)
 	s->connecting = false;
 }
 
-static void resume(struct sba_stream *s)
+static void resume(struct sba_channel_stream *s)
 {
 	s->wait_socket = false;
 	if (!s->paused)
@@ -123,7 +123,7 @@ static void resume(struct sba_stream *s)
 	nghttp2_session_resume_data(s->c->h2, s->id);
 }
 
-void sba_tunnel_serve(struct sba_stream *s, short revents)
+void sba_tunnel_serve(struct sba_channel_stream *s, short revents)
 {
 	if (s->connecting)
 		connected(s);
@@ -132,16 +132,16 @@ void sba_tunnel_serve(struct sba_stream *s, short revents)
 	if (s->wait_socket && revents & (POLLIN | POLLERR | POLLHUP))
 		resume(s);
 	if (sba_tunnel_over(s))
-		sba_stream_free(s);
+		sba_channel_stream_free(s);
 }
 
-bool sba_tunnel_over(const struct sba_stream *s)
+bool sba_tunnel_over(const struct sba_channel_stream *s)
 {
 	bool rest = s->kind == SBA_STREAM_TUNNEL && s->fd >= 0 && s->in.len > 0 && !s->reset;
 	return !s->held && !s->open && s->id != 0 && !rest;
 }
 
-void sba_tunnel_close(struct sba_stream *s)
+void sba_tunnel_close(struct sba_channel_stream *s)
 {
 	static const struct linger hard = { .l_onoff = 1, .l_linger = 0 };
 	if (s->fd >= 0 && s->reset)
@@ -151,7 +151,7 @@ void sba_tunnel_close(struct sba_stream *s)
 
 /* ---- connections from inside ---- */
 
-static int start_connecting(struct sba_stream *s, uint16_t port)
+static int start_connecting(struct sba_channel_stream *s, uint16_t port)
 {
 	const struct sockaddr_in to = {
 		.sin_family = AF_INET,
@@ -170,12 +170,12 @@ static int start_connecting(struct sba_stream *s, uint16_t port)
 }
 
 /* Without a stream to spare the guest gives the connection up by itself. */
-static void claim(struct sba_stream *forward, uint32_t id)
+static void claim(struct sba_channel_stream *forward, uint32_t id)
 {
 	char path[32];
-	struct sba_stream *s;
+	struct sba_channel_stream *s;
 	snprintf(path, sizeof(path), SBA_CHANNEL_ACCEPT "%u", id);
-	if (sba_stream_make(forward->c, SBA_STREAM_TUNNEL, path, &s, NULL) < 0)
+	if (sba_channel_stream_make(forward->c, SBA_STREAM_TUNNEL, path, &s, NULL) < 0)
 		return;
 	if (start_connecting(s, forward->port) < 0) {
 		/* Claimed all the same: only so it can be reset. */
@@ -183,10 +183,10 @@ static void claim(struct sba_stream *forward, uint32_t id)
 		s->kind = SBA_STREAM_CALLER;
 		s->refused = true;
 	}
-	sba_stream_mark(s);
+	sba_channel_stream_mark(s);
 }
 
-void sba_tunnel_forward(struct sba_stream *s, const char *data, size_t len)
+void sba_tunnel_forward(struct sba_channel_stream *s, const char *data, size_t len)
 {
 	sba_h2_give_back(s, len);
 	for (size_t i = 0; i < len; i++) {
@@ -208,17 +208,17 @@ void sba_tunnel_forward(struct sba_stream *s, const char *data, size_t len)
 int sba_channel_forward(struct sba_channel *c, uint16_t host_port, struct sba_until until,
 			uint16_t *ret_port, struct sba_error *err)
 {
-	struct sba_stream *s;
-	int rc = sba_stream_new(c, SBA_STREAM_FORWARD, SBA_CHANNEL_LISTEN, &s, err);
+	struct sba_channel_stream *s;
+	int rc = sba_channel_stream_new(c, SBA_STREAM_FORWARD, SBA_CHANNEL_LISTEN, &s, err);
 	if (rc < 0)
 		return sba_wrap(err, rc, "forward port %u", host_port);
 	s->port = host_port;
-	rc = sba_stream_await_port(s, until, ret_port, err);
+	rc = sba_channel_stream_await_port(s, until, ret_port, err);
 	if (rc < 0) {
-		sba_stream_close(s);
+		sba_channel_stream_close(s);
 		return sba_wrap(err, rc, "forward port %u", host_port);
 	}
-	sba_stream_release(s);
+	sba_channel_stream_release(s);
 	return 0;
 }
 
@@ -227,21 +227,21 @@ int sba_channel_connect(struct sba_channel *c, uint16_t port, int take_fd, struc
 {
 	SBA_CLOSE int fd = take_fd;
 	char path[32];
-	struct sba_stream *s;
+	struct sba_channel_stream *s;
 	snprintf(path, sizeof(path), SBA_CHANNEL_CONNECT "%u", port);
 	int rc = sba_set_nonblock(fd, true);
 	if (rc < 0)
 		rc = sba_fail_errno(err, SBA_EIO, errno, "socket");
 	else
-		rc = sba_stream_new(c, SBA_STREAM_TUNNEL, path, &s, err);
+		rc = sba_channel_stream_new(c, SBA_STREAM_TUNNEL, path, &s, err);
 	if (rc < 0)
 		return sba_wrap(err, rc, "connect to port %u inside", port);
-	rc = sba_stream_await_answer(s, until, err);
+	rc = sba_channel_stream_await_answer(s, until, err);
 	if (rc < 0) {
-		sba_stream_close(s);
+		sba_channel_stream_close(s);
 		return sba_wrap(err, rc, "connect to port %u inside", port);
 	}
 	s->fd = sba_move_fd(&fd); /* the I/O thread looks at it once it is released */
-	sba_stream_release(s);
+	sba_channel_stream_release(s);
 	return 0;
 }
