@@ -153,29 +153,32 @@ bool sba_ends_with(const char *s, const char *suffix)
 
 enum { NEAREST_WORD_MAX = 40 };
 
-/* Levenshtein distance of two short words. */
+static unsigned lesser(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Edits between two short words; two neighbours swapped count as one. */
 static unsigned distance(const char *a, const char *b)
 {
-	unsigned row[NEAREST_WORD_MAX + 1];
+	unsigned rows[3][NEAREST_WORD_MAX + 1];
 	size_t n = strlen(a), m = strlen(b);
 	if (n > NEAREST_WORD_MAX || m > NEAREST_WORD_MAX)
 		return NEAREST_WORD_MAX;
 	for (size_t j = 0; j <= m; j++)
-		row[j] = (unsigned)j;
+		rows[0][j] = (unsigned)j;
 	for (size_t i = 1; i <= n; i++) {
-		unsigned diagonal = row[0];
+		unsigned *row = rows[i % 3];
+		const unsigned *above = rows[(i + 2) % 3], *higher = rows[(i + 1) % 3];
 		row[0] = (unsigned)i;
 		for (size_t j = 1; j <= m; j++) {
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
+			row[j] = lesser(above[j], row[j - 1]) + 1;
+			row[j] = lesser(row[j], above[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = lesser(row[j], higher[j - 2] + 1);
 		}
 	}
-	return row[m];
+	return rows[n % 3][m];
 }
 
 int sba_nearest(const char *word, const char *const *candidates, size_t n)
