@@ -12,6 +12,8 @@
 
 #include "base/limits.h"
 
+#define DEFAULT_WORKDIR "/workspace"
+
 enum {
 	TURN_MS = 30 * 60 * 1000,
 	IDLE_MS = 10 * 60 * 1000,
@@ -65,7 +67,7 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 		const struct sba_exec_options exec = {
 			.argv = (const char *const *)command.argv.v,
 			.env = (const char *const *)command.env.v,
-			.workdir = o->workdir ? o->workdir : "/workspace",
+			.workdir = o->workdir ? o->workdir : DEFAULT_WORKDIR,
 			.timeout_ms = o->timeout_ms < 0 ? 0
 				      : o->timeout_ms   ? o->timeout_ms
 							: TURN_MS,
@@ -88,6 +90,9 @@ static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sb
 		     : o->idle_timeout_ms   ? o->idle_timeout_ms
 					    : IDLE_MS;
 	int rc = sba_agent_load_state(t->agent, err);
+	/* An image that is not ours need not have it. */
+	if (rc == 0 && !o->workdir)
+		rc = sba_sandbox_make_dir(t->agent->sandbox, DEFAULT_WORKDIR, err);
 	if (rc == 0)
 		rc = sba_stream_new(t->agent->driver, sba_event_queue_put, &t->events, &t->stream,
 				    err);

@@ -401,6 +401,22 @@ int sba_inside_send(struct sba_sandbox *s, const struct sba_inside_place *place,
 	return rc;
 }
 
+int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path, struct sba_error *err)
+{
+	struct sba_inside_place place;
+	char below[SBA_INSIDE_PATH_MAX], name[2 * SBA_INSIDE_PATH_MAX];
+	struct sba_pack *pack = NULL;
+	/* The place of something in it: what that misses is made. */
+	snprintf(below, sizeof(below), "%s/.", path);
+	int rc = sba_inside_place(s, below, &place, err);
+	if (rc < 0 || !*place.missing)
+		return rc;
+	rc = sba_inside_pack(s, &place, NULL, &pack, name, err);
+	if (rc == 0)
+		rc = sba_inside_send(s, &place, pack, NULL, NULL, err);
+	return rc < 0 ? sba_wrap(err, rc, "make '%s'", path) : 0;
+}
+
 static int upload(struct sba_sandbox *s, const char *host_path, const char *inside,
 		  const struct sba_transfer_options *o, struct sba_transfer_report *ret_report,
 		  struct sba_error *err)

@@ -25,6 +25,9 @@ void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size
 int sba_sandbox_check_alive(struct sba_sandbox *s, const char *tried,
 			    struct sba_error *err) SBA_MUST_CHECK;
 
+/* A folder of the sandbox's user, and those above it, where they are missing. */
+int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path,
+			 struct sba_error *err) SBA_MUST_CHECK;
 /* A small file, whole, by the engine's archive endpoint: works on state that
  * the sandbox's user may not touch. SBA_ENOTFOUND: not there. */
 int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, struct sba_buf *ret,
