@@ -25,7 +25,7 @@ static const char fake_claude[] =
 	"\"result\":\"%s\",\"session_id\":\"6b0d7a46-5f3f-4a4e-9a55-0d9c1f1f0001\","
 	"\"usage\":{\"input_tokens\":5,\"output_tokens\":3}}\\n' \"$1\"; }\n"
 	"prompt=$(head -c 64)\n"
-	"cat >/dev/null\n"
+	"rest=$(wc -c)\n"
 	"case $prompt in\n"
 	"silent) exec sleep 4243 ;;\n"
 	"esac\n"
@@ -48,7 +48,7 @@ static const char fake_claude[] =
 	"  say 'red \\\\u001b[31m text'; result 'red \\\\u001b[31m text' ;;\n"
 	"crash) echo 'fatal: the fake broke' >&2; exit 3 ;;\n"
 	"mute) exit 0 ;;\n"
-	"count) say \"$(printf %s \"$prompt\" | wc -c)\"; result counted ;;\n"
+	"--count*) say \"got $((64 + rest))\"; result \"got $((64 + rest))\" ;;\n"
 	"*) say \"heard $prompt\"; result \"heard $prompt\" ;;\n"
 	"esac\n";
 
