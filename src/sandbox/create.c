@@ -5,6 +5,7 @@
  * the main container and placing the guest in it.
  */
 #include "sandbox/making.h"
+#include "sandbox/session.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -272,7 +273,9 @@ int sba_sandbox_create(struct sba_engine *e, const struct sba_sandbox_options *o
 	m.sandbox->engine = e;
 	m.sandbox->sidecar_state = "idle";
 	m.sandbox->info.reason = "";
-	int rc = make(&m, err);
+	int rc = sba_session_new(m.sandbox, &m.sandbox->session, err);
+	if (rc == 0)
+		rc = make(&m, err);
 	json_decref(m.labels);
 	sba_buf_fini(&m.ca);
 	if (rc < 0) {

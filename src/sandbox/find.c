@@ -4,6 +4,7 @@
  * listing them and sweeping what died half-made.
  */
 #include "sandbox/past.h"
+#include "sandbox/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,11 @@ static int take(struct sba_found *f, size_t i, struct sba_sandbox **ret, struct 
 	if (!s)
 		return sba_fail_nomem(err);
 	*s = f->v[i];
+	int rc = sba_session_new(s, &s->session, err);
+	if (rc < 0) {
+		free(s);
+		return rc;
+	}
 	f->v[i].labels = NULL;
 	*ret = s;
 	return 0;
@@ -205,6 +211,7 @@ void sba_sandbox_close(struct sba_sandbox *s)
 {
 	if (!s)
 		return;
+	sba_session_free(s->session);
 	json_decref(s->labels);
 	free(s);
 }

@@ -25,12 +25,18 @@ struct sba_link_ops {
 	int (*explain)(struct sba_link *l, int *ret_code, struct sba_error *err);
 	/* Closing it early is the client's death for the command. */
 	void (*close)(struct sba_link *l);
+	/* Whether it ends by itself, soon, when the container dies. The stream of an
+	 * exec does not always. */
+	bool watched;
 };
 
 struct sba_link {
 	const struct sba_link_ops *ops;
 };
 
+/* A stream on the handle's channel. SBA_EUNSUPPORTED: there is none to be had. */
+int sba_link_channel(struct sba_sandbox *s, struct sba_link **ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
 /* An exec of `guest run` as `user` (NULL: the sandbox's). */
 int sba_link_exec(struct sba_sandbox *s, const char *user, struct sba_link **ret,
 		  struct sba_error *err) SBA_MUST_CHECK;

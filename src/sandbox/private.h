@@ -19,12 +19,15 @@ enum {
 	SBA_REMOVE_MS = 30 * 1000,
 };
 
-/* One container of ours as the engine lists it. */
+struct sba_session;
+
+/* One sandbox as the engine lists it, and a handle on it. */
 struct sba_sandbox {
 	struct sba_engine *engine;
 	json_t *labels;               /* of the main container, else of the sidecar */
 	char container[SBA_ID_MAX];   /* "" if there is none */
 	char sidecar[SBA_ID_MAX];     /* "" if there is none */
+	struct sba_session *session;  /* of a handle; NULL in lists */
 	const char *sidecar_state;    /* as info.state, a literal */
 	struct sba_sandbox_info info; /* strings lent from labels */
 };

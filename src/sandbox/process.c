@@ -159,6 +159,17 @@ static void on_cancel(struct sba_process *p)
 	frame(p, SBA_RUN_CANCEL, "", 0);
 }
 
+/* The channel is one user's, and what it started ends with it. */
+static int open_link(struct sba_process *p, const struct sba_exec_options *o, struct sba_error *err)
+{
+	int rc = SBA_EUNSUPPORTED;
+	if (!o->user && !o->detach)
+		rc = sba_link_channel(p->sandbox, &p->link, err);
+	if (rc == SBA_EUNSUPPORTED)
+		rc = sba_link_exec(p->sandbox, o->user, &p->link, err);
+	return rc;
+}
+
 int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 		     struct sba_process **ret, struct sba_error *err)
 {
@@ -181,7 +192,7 @@ int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 	if (rc == 0)
 		rc = open_watch(p, err);
 	if (rc == 0)
-		rc = sba_link_exec(s, o->user, &p->link, err);
+		rc = open_link(p, o, err);
 	if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND) {
 		int dead = sba_sandbox_check_alive(s, "start a command", err);
 		rc = dead < 0 ? dead : rc;
@@ -298,7 +309,7 @@ static int still_there(struct sba_process *p, struct sba_error *err)
 	struct sba_error why = { 0 };
 	if (sba_now_ms() > p->give_up_ms)
 		sba_fail(&why, SBA_EBROKEN, "command: no word from the guest after its deadline");
-	else if (sba_sandbox_check_alive(p->sandbox, "command", &why) == 0)
+	else if (p->link->ops->watched || sba_sandbox_check_alive(p->sandbox, "command", &why) == 0)
 		return 0;
 	if (err)
 		*err = why;
@@ -339,7 +350,8 @@ static ssize_t next_output(struct sba_process *p, enum sba_output *which, const 
 static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	struct sba_until until = { deadline_ms, p->watch_fd };
-	struct sba_until slice = sba_until_sooner(until, ALIVE_CHECK_MS);
+	bool look = !p->link->ops->watched || p->give_up_ms != SBA_NEVER;
+	struct sba_until slice = look ? sba_until_sooner(until, ALIVE_CHECK_MS) : until;
 	struct sba_error why;
 	int rc = sba_wait_fd(p->link->ops->fd(p->link), sba_process_events(p), slice, &why);
 	if (rc == SBA_ECANCELED) {

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* A command carried by a stream on the session channel; see link.h. */
+#include "sandbox/link.h"
+#include "sandbox/session.h"
+
+#include <stdlib.h>
+
+struct channel_link {
+	struct sba_link link;
+	struct sba_channel_run *run;
+};
+
+static struct sba_channel_run *run_of(const struct sba_link *l)
+{
+	return ((const struct channel_link *)l)->run;
+}
+
+static ssize_t channel_read(struct sba_link *l, int *stream, const char **data,
+			    struct sba_until until, struct sba_error *err)
+{
+	return sba_channel_run_read(run_of(l), stream, data, until, err);
+}
+
+static ssize_t channel_write(struct sba_link *l, const void *data, size_t len,
+			     struct sba_error *err)
+{
+	return sba_channel_run_write(run_of(l), data, len, err);
+}
+
+static int channel_fd(const struct sba_link *l)
+{
+	return sba_channel_run_fd(run_of(l));
+}
+
+/* Its descriptor also tells of room, and the channel's own thread sends. */
+static bool channel_wants_write(const struct sba_link *l)
+{
+	(void)l;
+	return false;
+}
+
+static int channel_explain(struct sba_link *l, int *ret_code, struct sba_error *err)
+{
+	(void)l;
+	(void)err;
+	*ret_code = 0;
+	return 0;
+}
+
+static void channel_close(struct sba_link *l)
+{
+	sba_channel_run_close(run_of(l));
+	free(l);
+}
+
+static const struct sba_link_ops channel_ops = {
+	.read = channel_read,
+	.write = channel_write,
+	.fd = channel_fd,
+	.wants_write = channel_wants_write,
+	.explain = channel_explain,
+	.close = channel_close,
+	.watched = true,
+};
+
+int sba_link_channel(struct sba_sandbox *s, struct sba_link **ret, struct sba_error *err)
+{
+	struct sba_channel *channel;
+	int rc = sba_session_channel(s->session, &channel, err);
+	if (rc < 0)
+		return rc;
+	struct channel_link *l = calloc(1, sizeof(*l));
+	if (!l)
+		return sba_fail_nomem(err);
+	l->link.ops = &channel_ops;
+	rc = sba_channel_run_open(channel, &l->run, err);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	*ret = &l->link;
+	return 0;
+}

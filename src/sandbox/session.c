@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* The channel of a handle, its watch and its proxy; see session.h. */
+#include "sandbox/session.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	OPEN_MS = 30 * 1000,
+	/* A channel that is lost so often is not worth opening again. */
+	CHANNELS_MAX = 16,
+};
+
+/* One channel and the thread that waits for the end of its container: the
+ * engine does not reliably end an exec's stream when a container dies. */
+struct held {
+	struct sba_session *session;
+	struct sba_channel *channel;
+	pthread_t watcher;
+	bool watched;
+	int stop_fd;
+};
+
+struct sba_session {
+	struct sba_sandbox *sandbox;
+	pthread_mutex_t lock;
+	struct held held[CHANNELS_MAX]; /* the last one is in use; the others are dead */
+	size_t n;
+	bool unsupported;
+};
+
+int sba_session_new(struct sba_sandbox *s, struct sba_session **ret, struct sba_error *err)
+{
+	struct sba_session *n = calloc(1, sizeof(*n));
+	if (!n)
+		return sba_fail_nomem(err);
+	n->sandbox = s;
+	pthread_mutex_init(&n->lock, NULL);
+	*ret = n;
+	return 0;
+}
+
+/* ---- the watch ---- */
+
+static int await_end(struct held *h)
+{
+	struct sba_sandbox *s = h->session->sandbox;
+	char path[SBA_ID_MAX + 32];
+	snprintf(path, sizeof(path), "/containers/%s/wait", s->container);
+	const struct sba_request request = { .method = "POST",
+					     .path = path,
+					     .tried = "wait for the container's end" };
+	const struct sba_until until = { SBA_NEVER, h->stop_fd };
+	struct sba_body *body = NULL;
+	int rc = sba_engine_stream(s->engine, &request, NULL, NULL, NULL, until, &body, NULL);
+	if (rc < 0)
+		return rc;
+	char answer[256];
+	ssize_t n;
+	do
+		n = sba_body_read(body, answer, sizeof(answer), until, NULL);
+	while (n > 0);
+	sba_body_close(body);
+	return n < 0 ? (int)n : 0;
+}
+
+static void *watch(void *user)
+{
+	struct held *h = user;
+	if (await_end(h) != 0)
+		return NULL; /* told to stop, or the engine went: the channel notices itself */
+	struct sba_error why = { 0 };
+	if (sba_sandbox_check_alive(h->session->sandbox, "command", &why) == SBA_EBROKEN)
+		sba_channel_fail(h->channel, &why);
+	return NULL;
+}
+
+static int start_watch(struct held *h, struct sba_error *err)
+{
+	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->stop_fd < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "event descriptor");
+	pthread_attr_t attr;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 * 1024);
+	int e = pthread_create(&h->watcher, &attr, watch, h);
+	pthread_attr_destroy(&attr);
+	h->watched = e == 0;
+	return e ? sba_fail_errno(err, SBA_EIO, e, "start a thread") : 0;
+}
+
+static void release(struct held *h)
+{
+	if (h->watched) {
+		uint64_t one = 1;
+		ssize_t n = write(h->stop_fd, &one, sizeof(one));
+		(void)n;
+		pthread_join(h->watcher, NULL);
+	}
+	sba_channel_close(h->channel);
+	sba_cleanup_close(&h->stop_fd);
+}
+
+void sba_session_free(struct sba_session *n)
+{
+	if (!n)
+		return;
+	for (size_t i = 0; i < n->n; i++)
+		release(&n->held[i]);
+	pthread_mutex_destroy(&n->lock);
+	free(n);
+}
+
+/* ---- the channel ---- */
+
+static int open_channel(struct sba_session *n, struct held *h, struct sba_error *err)
+{
+	struct sba_sandbox *s = n->sandbox;
+	struct sba_until until = sba_engine_until(s->engine, OPEN_MS);
+	*h = (struct held){ .session = n, .stop_fd = -1 };
+	int rc = sba_channel_open(s->engine, s->container, NULL, until, &h->channel, err);
+	if (rc == 0)
+		rc = start_watch(h, err);
+	if (rc < 0)
+		release(h);
+	return rc;
+}
+
+static int channel_locked(struct sba_session *n, struct sba_channel **ret, struct sba_error *err)
+{
+	if (n->n > 0 && sba_channel_check(n->held[n->n - 1].channel, NULL) == 0) {
+		*ret = n->held[n->n - 1].channel;
+		return 0;
+	}
+	if (n->unsupported || n->n == CHANNELS_MAX)
+		return sba_fail(err, SBA_EUNSUPPORTED, "no session channel to this sandbox");
+	int rc = open_channel(n, &n->held[n->n], err);
+	n->unsupported = rc == SBA_EUNSUPPORTED;
+	if (rc == 0)
+		*ret = n->held[n->n++].channel;
+	return rc;
+}
+
+int sba_session_channel(struct sba_session *n, struct sba_channel **ret, struct sba_error *err)
+{
+	pthread_mutex_lock(&n->lock);
+	int rc = channel_locked(n, ret, err);
+	pthread_mutex_unlock(&n->lock);
+	return rc;
+}
