@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
-
-enum { BRIDGE_LOOK_MS = 30 * 1000 };
-
-/* What the sidecar's hosts file calls the engine's machine. */
-#define HOST_NAME "host.docker.internal"
-
 const char *const *sba_agent_names(void)
 {
 	static const char *names[16];
@@ -35,35 +28,16 @@ static int unknown_agent(const char *name, struct sba_error *err)
 	return sba_hint(err, rc, "what there is:  sandbox-agent driver ls");
 }
 
-/* The scripted model, listening where the engine's bridge reaches this host. */
+/* The scripted model on this host's loopback, reached through the channel. */
 static int start_model(struct sba_agent *a, const char *script, struct sba_error *err)
 {
-	struct sba_engine *e = sba_sandbox_engine(a->sandbox);
-	const struct sba_engine_info *info;
-	char address[64];
-	int rc = sba_engine_info(e, &info, err);
-	if (rc == 0 && !sba_starts_with(info->host, "unix:"))
-		rc = sba_fail(
-			err, SBA_EUNSUPPORTED,
-			"the scripted model runs here, and sandboxes of the engine at %s cannot "
-			"reach it yet",
-			info->host);
-	if (rc == 0)
-		rc = sba_engine_bridge_address(e, sba_engine_until(e, BRIDGE_LOOK_MS), address,
-					       err);
-	if (rc == 0)
-		rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);
+	int rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);
 	if (rc < 0)
 		return rc;
-	const struct sba_model_options options = {
-		.address = address,
-		.script = script,
-		.token = a->token,
-	};
+	const struct sba_model_options options = { .script = script, .token = a->token };
 	rc = sba_model_open(&options, &a->model, err);
 	if (rc == 0)
-		snprintf(a->base_url, sizeof(a->base_url), "http://" HOST_NAME ":%u",
-			 (unsigned)sba_model_port(a->model));
+		a->host_port = sba_model_port(a->model);
 	return rc;
 }
 

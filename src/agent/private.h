@@ -15,7 +15,7 @@ struct sba_agent {
 	struct sba_sandbox *sandbox;
 	const struct sba_driver *driver;
 	struct sba_model *model; /* the scripted one, while offline */
-	char base_url[128];      /* as the sandbox reaches it */
+	uint16_t host_port;      /* where the model is here, on loopback */
 	char token[2 * SBA_TOKEN_BYTES + 1];
 	char *model_name; /* NULL: the driver's default */
 	bool one_turn;

@@ -50,12 +50,17 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 			 struct sba_error *err)
 {
 	struct sba_agent *a = t->agent;
-	char uuid[37];
+	char uuid[37], base_url[64];
+	uint16_t port;
 	int rc = sba_random_uuid(uuid, err);
+	if (rc == 0)
+		rc = sba_sandbox_forward(a->sandbox, a->host_port, &port, err);
 	if (rc < 0)
 		return rc;
+	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
+	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)port);
 	const struct sba_turn_spec spec = {
-		.base_url = a->base_url,
+		.base_url = base_url,
 		.token = a->token,
 		.model = a->model_name,
 		.session = *a->session ? a->session : NULL,

@@ -36,4 +36,10 @@ int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, 
 int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void *data, size_t len,
 			    uint32_t mode, struct sba_error *err) SBA_MUST_CHECK;
 
+/* From now on, and while the handle is open, 127.0.0.1:*ret_port inside leads to
+ * 127.0.0.1:host_port here, whatever the sandbox's network. SBA_EUNSUPPORTED:
+ * there is no channel to carry it. */
+int sba_sandbox_forward(struct sba_sandbox *s, uint16_t host_port, uint16_t *ret_port,
+			struct sba_error *err) SBA_MUST_CHECK;
+
 #endif

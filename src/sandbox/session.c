@@ -13,6 +13,7 @@ enum {
 	OPEN_MS = 30 * 1000,
 	/* A channel that is lost so often is not worth opening again. */
 	CHANNELS_MAX = 16,
+	FORWARDS_MAX = 64,
 };
 
 /* One channel and the thread that waits for the end of its container: the
@@ -23,6 +24,10 @@ struct held {
 	pthread_t watcher;
 	bool watched;
 	int stop_fd;
+	struct {
+		uint16_t here, inside;
+	} forwards[FORWARDS_MAX];
+	size_t n_forwards;
 };
 
 struct sba_session {
@@ -151,4 +156,43 @@ int sba_session_channel(struct sba_session *n, struct sba_channel **ret, struct 
 	int rc = channel_locked(n, ret, err);
 	pthread_mutex_unlock(&n->lock);
 	return rc;
+}
+
+/* A port that is forwarded already stays the same for all who ask. */
+static int forward_locked(struct sba_session *n, uint16_t host_port, uint16_t *ret_port,
+			  struct sba_error *err)
+{
+	struct sba_channel *channel;
+	int rc = channel_locked(n, &channel, err);
+	if (rc < 0)
+		return rc;
+	struct held *h = &n->held[n->n - 1];
+	for (size_t i = 0; i < h->n_forwards; i++) {
+		if (h->forwards[i].here == host_port) {
+			*ret_port = h->forwards[i].inside;
+			return 0;
+		}
+	}
+	if (h->n_forwards == FORWARDS_MAX)
+		return sba_fail(err, SBA_ELIMIT, "%d ports are open already", FORWARDS_MAX);
+	struct sba_until until = sba_engine_until(n->sandbox->engine, OPEN_MS);
+	uint16_t inside;
+	rc = sba_channel_forward(channel, host_port, until, &inside, err);
+	if (rc < 0)
+		return rc;
+	h->forwards[h->n_forwards].here = host_port;
+	h->forwards[h->n_forwards++].inside = inside;
+	*ret_port = inside;
+	return 0;
+}
+
+int sba_sandbox_forward(struct sba_sandbox *s, uint16_t host_port, uint16_t *ret_port,
+			struct sba_error *err)
+{
+	pthread_mutex_lock(&s->session->lock);
+	int rc = forward_locked(s->session, host_port, ret_port, err);
+	pthread_mutex_unlock(&s->session->lock);
+	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s': open a way to a port of this host",
+				 s->info.name)
+		      : 0;
 }
