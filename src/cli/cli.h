@@ -281,8 +281,8 @@ void cli_ref_version(const char *ref, const char *agent, char *buf, size_t size)
 
 struct cli_build {
 	struct cli *cli;
-	bool details; /* the build's own output goes to a log */
-	char last[256];
+	bool details;   /* the build's own output goes to a log */
+	char last[256]; /* a log: the line before; a terminal: the step under way */
 };
 void cli_build_progress(void *user, const struct sba_progress *p);
 
