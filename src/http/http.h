@@ -28,6 +28,9 @@ struct sba_http_request {
 };
 /* A header's value or NULL; names compare without case. */
 const char *sba_http_request_header(const struct sba_http_request *r, const char *name);
+/* All of them as "Name: value"; the caller frees. */
+int sba_http_request_headers(const struct sba_http_request *r, struct sba_strv *ret,
+			     struct sba_error *err) SBA_MUST_CHECK;
 
 /* Yields a piece of a streamed answer into buf. It may wait, but only with
  * stop_fd as its cancel descriptor: it is readable when the server stops or

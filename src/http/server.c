@@ -54,6 +54,26 @@ const char *sba_http_request_header(const struct sba_http_request *r, const char
 	return MHD_lookup_connection_value(r->internal, MHD_HEADER_KIND, name);
 }
 
+static enum MHD_Result keep_header(void *cls, enum MHD_ValueKind kind, const char *name,
+				   const char *value)
+{
+	(void)kind;
+	return sba_strv_addf(cls, NULL, "%s: %s", name, value ? value : "") == 0 ? MHD_YES : MHD_NO;
+}
+
+int sba_http_request_headers(const struct sba_http_request *r, struct sba_strv *ret,
+			     struct sba_error *err)
+{
+	SBA_STRV struct sba_strv headers = { 0 };
+	int n = MHD_get_connection_values(r->internal, MHD_HEADER_KIND, NULL, NULL);
+	MHD_get_connection_values(r->internal, MHD_HEADER_KIND, keep_header, &headers);
+	if (n < 0 || headers.n != (size_t)n)
+		return sba_fail_nomem(err);
+	*ret = headers;
+	headers = (struct sba_strv){ 0 };
+	return 0;
+}
+
 static ssize_t source_read(void *cls, uint64_t pos, char *buf, size_t max)
 {
 	struct source *s = cls;

@@ -31,24 +31,35 @@ struct sba_relay_options {
 	const char *token;    /* asked of every request, constant-time; required */
 	const char *ca_file;  /* PEM bundle for upstream; NULL: the system's */
 	int64_t max_tokens;   /* input + output over the relay's life; 0: none */
-	int64_t max_requests; /* 0: none */
+	int64_t max_requests; /* in one turn; 0: none */
 };
 
 struct sba_relay_stats {
-	uint64_t requests, refused;        /* refused: over budget, wrong token, bad path */
-	uint64_t alarms;                   /* a token that is not ours */
-	struct sba_usage usage;            /* as the answers said */
-	bool tokens_spent, requests_spent; /* which budget has run out */
+	uint64_t requests;      /* sent upstream */
+	uint64_t refused;       /* here: over budget, wrong token, bad path, irregular */
+	uint64_t alarms;        /* of these: what looks like one of our tokens, and is another's */
+	struct sba_usage usage; /* as the answers said */
+	uint64_t estimated;     /* answers whose tokens had to be guessed from their size */
+	bool tokens_spent, requests_spent; /* which budget is used up: the next is refused */
 };
 
-/* Listens on 127.0.0.1 and speaks to upstream alone, whatever a request says.
- * SBA_EINVAL: a bad URL or header. SBA_EIO: cannot listen. */
+/*
+ * Listens on 127.0.0.1 and speaks to upstream alone, whatever a request says.
+ * Takes POST /v1/messages, /v1/messages/count_tokens, /v1/chat/completions and
+ * /v1/responses with a Content-Length, and GET /v1/models; answers HEAD
+ * /api/hello itself, without a token. Everything else, and everything over
+ * budget, is refused in the provider's shape with a status that no client
+ * tries again. The body of a request goes out byte for byte, of its headers
+ * what relay_headers.c lists; answers come back as they arrive, the key starred
+ * out of them. Requests under way when a budget runs out are finished.
+ * SBA_EINVAL: a bad URL, token, key or header. SBA_EIO: cannot listen.
+ */
 int sba_relay_open(const struct sba_relay_options *options, struct sba_relay **ret,
 		   struct sba_error *err) SBA_MUST_CHECK;
 uint16_t sba_relay_port(const struct sba_relay *r);
-/* Starts a new count of requests (a turn); tokens go on. */
+/* Starts a new count of requests (a turn); tokens go on. Any thread. */
 void sba_relay_new_turn(struct sba_relay *r);
-void sba_relay_stats_get(struct sba_relay *r, struct sba_relay_stats *ret);
+void sba_relay_stats_get(struct sba_relay *r, struct sba_relay_stats *ret); /* any thread */
 /* Breaks off what is under way. NULL is allowed. */
 void sba_relay_close(struct sba_relay *r);
 
