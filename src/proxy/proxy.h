@@ -24,9 +24,9 @@ int sba_rules_new(const char *const *texts, struct sba_rules **ret,
 void sba_rules_free(struct sba_rules *r);
 
 enum { SBA_HOST_NAME_MAX = 254 };
-/* A host of a request in normal form: lower case, no trailing dot, IDN refused,
- * IPv4 in its canonical dotted form only (octal, decimal, short forms refused),
- * IPv6 without brackets. SBA_EINVAL for everything else. */
+/* A host of a request in normal form: lower case, no trailing dot, ASCII only
+ * (the xn-- form of an IDN is), IPv4 in its canonical dotted form only (octal, decimal, short forms
+ * refused), IPv6 without brackets. SBA_EINVAL for everything else. */
 int sba_host_normalise(const char *host, size_t len, char ret[SBA_HOST_NAME_MAX],
 		       struct sba_error *err) SBA_MUST_CHECK;
 /* Whether some rule allows the host's name at this port; the addresses it
@@ -35,19 +35,21 @@ bool sba_rules_allow_name(const struct sba_rules *r, const char *host, uint16_t 
 /* Whether this address may be connected to for a host that the rules allow:
  * private, loopback, link-local, mapped, translated (NAT64, 6to4), shared
  * (100.64/10), multicast, broadcast, unspecified and documentation addresses only
- * where a CIDR or the address itself is in a rule. */
+ * where the address itself or a CIDR within its range is in a rule (0.0.0.0/0 is
+ * the public internet). */
 bool sba_rules_allow_address(const struct sba_rules *r, const struct sockaddr *address,
 			     uint16_t port);
 
 /* ---- the proxy (proxy.c) ---- */
 
-/* One connection or refusal, for the record. Called on the proxy's threads. */
+/* One connection or refusal, for the record, at its end. Called on the proxy's
+ * threads, one at a time; it must not close the proxy. */
 struct sba_proxy_event {
-	const char *host; /* normalised, or visible bytes of what was asked */
+	const char *host; /* normalised, or visible bytes of what was asked; may be "" */
 	uint16_t port;
 	bool allowed;
-	const char *why;         /* of a refusal */
-	uint64_t sent, received; /* at the end of an allowed connection */
+	const char *why;         /* of a refusal or a failure; NULL: all went well */
+	uint64_t sent, received; /* bytes to and from the server */
 };
 typedef void sba_proxy_event_fn(void *user, const struct sba_proxy_event *event);
 
@@ -63,7 +65,8 @@ struct sba_proxy;
 int sba_proxy_open(const struct sba_proxy_options *options, struct sba_proxy **ret,
 		   struct sba_error *err) SBA_MUST_CHECK;
 uint16_t sba_proxy_port(const struct sba_proxy *p);
-/* Breaks off what is under way. NULL is allowed. */
+/* Breaks off what is under way and waits for its threads, but not for a look-up
+ * that hangs in the system's resolver: its thread ends by itself. NULL is allowed. */
 void sba_proxy_close(struct sba_proxy *p);
 
 #endif
