@@ -129,6 +129,30 @@ SBA_API int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_di
 				      struct sba_transfer_report *ret_report,
 				      struct sba_error *err);
 
+/* ---- ports ---- */
+
+struct sba_port;
+
+/* Zero means the default everywhere. */
+struct sba_port_options {
+	uint16_t port;            /* on the sandbox's loopback; required */
+	const char *host_address; /* IPv4 literal here; NULL: 127.0.0.1 */
+	uint16_t host_port;       /* here; 0: any free one */
+};
+
+/* While it is open, a port here leads to one on the sandbox's loopback, on every
+ * network. The sandbox is lent. SBA_EIO: the port here is taken. SBA_EUNSUPPORTED:
+ * there is no channel to carry it. */
+SBA_API int sba_port_open(struct sba_sandbox *s, const struct sba_port_options *options,
+			  struct sba_port **ret, struct sba_error *err);
+SBA_API uint16_t sba_port_here(const struct sba_port *p);
+/* Connections under way go on until the sandbox's handle is closed. NULL is allowed. */
+SBA_API void sba_port_close(struct sba_port *p);
+/* What code inside uses to reach a port on this host's loopback: opened for this
+ * sandbox only, on every network, while the handle is open. */
+SBA_API int sba_sandbox_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
+				 struct sba_error *err);
+
 #ifdef __cplusplus
 }
 #endif
