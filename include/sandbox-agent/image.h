@@ -18,10 +18,6 @@ struct sba_images;
  * what errors call it. SBA_ECONFIG: broken, and where. */
 SBA_API int sba_images_open(const char *json, const char *name, struct sba_images **ret,
 			    struct sba_error *err);
-/* Another repository than the file names; references lent before are void.
- * SBA_ECONFIG: that cannot be one. */
-SBA_API int sba_images_set_repository(struct sba_images *i, const char *repository,
-				      struct sba_error *err);
 SBA_API void sba_images_close(struct sba_images *i); /* NULL is allowed */
 
 /* The reference of "base" or of an agent's image, lent: "repo:claude-2.1.332-20261129".

@@ -20,14 +20,12 @@ int cli_engine(struct cli *cli, struct sba_error *err)
 	return sba_engine_open(&o, &cli->engine, err);
 }
 
-/* SANDBOX_AGENT_VERSIONS: another versions.json; SANDBOX_AGENT_IMAGE_NAME:
- * another repository than it names. */
+/* SANDBOX_AGENT_VERSIONS: another versions.json than the built-in one. */
 int cli_images(struct cli *cli, struct sba_error *err)
 {
 	if (cli->images)
 		return 0;
 	const char *path = getenv("SANDBOX_AGENT_VERSIONS");
-	const char *repository = getenv("SANDBOX_AGENT_IMAGE_NAME");
 	CLI_FREE char *text = NULL;
 	size_t len;
 	int rc = 0;
@@ -38,10 +36,7 @@ int cli_images(struct cli *cli, struct sba_error *err)
 		return cli_fail(err, SBA_ECONFIG, "SANDBOX_AGENT_VERSIONS names it", "%s",
 				why.text);
 	}
-	rc = sba_images_open(text, text ? path : "versions.json", &cli->images, err);
-	if (rc == 0 && repository && repository[0])
-		rc = sba_images_set_repository(cli->images, repository, err);
-	return rc;
+	return sba_images_open(text, text ? path : "versions.json", &cli->images, err);
 }
 
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err)

@@ -63,7 +63,10 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 		.progress = cli->json ? NULL : cli_build_progress,
 		.user = &build,
 	};
-	const char *ref = o->image;
+	/* What a flag says, then the environment, then the pin. */
+	const char *ref = o->image ? o->image : getenv("SANDBOX_AGENT_IMAGE_NAME");
+	if (ref && !ref[0])
+		ref = NULL;
 	int rc = ref ? 0 : cli_images(cli, err);
 	if (rc == 0 && !ref)
 		ref = sba_images_ref(cli->images, agent);

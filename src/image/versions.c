@@ -140,19 +140,6 @@ int sba_images_open(const char *json, const char *name, struct sba_images **ret,
 	return 0;
 }
 
-int sba_images_set_repository(struct sba_images *i, const char *repository, struct sba_error *err)
-{
-	int rc = check_value("image name", "docker_repository", repository, err);
-	if (rc < 0)
-		return rc;
-	if (json_object_set_new(i->json, "docker_repository", json_string(repository)) < 0)
-		return sba_fail_nomem(err);
-	i->repository = sba_json_str(i->json, "docker_repository");
-	sba_strv_fini(&i->names);
-	sba_strv_fini(&i->refs);
-	return derive_refs(i, "image name", err);
-}
-
 void sba_images_close(struct sba_images *i)
 {
 	if (!i)

@@ -42,6 +42,7 @@ struct sba_process {
 	int cancel_fd; /* eventfd: sba_process_cancel() */
 	int watch_fd;  /* epoll over it and the engine's cancel token */
 	bool cancel_sent, stdin_closed, detach;
+	int64_t looked_ms;  /* when it was last known to live */
 	int64_t give_up_ms; /* past its deadline even the guest's word is overdue */
 	bool over;          /* its exit, or its failure, is known */
 	struct sba_exit exit;
@@ -307,6 +308,9 @@ static int explain_loss(struct sba_process *p, struct sba_error *err)
 static int still_there(struct sba_process *p, struct sba_error *err)
 {
 	struct sba_error why = { 0 };
+	if (sba_now_ms() - p->looked_ms < ALIVE_CHECK_MS)
+		return 0;
+	p->looked_ms = sba_now_ms();
 	if (sba_now_ms() > p->give_up_ms)
 		sba_fail(&why, SBA_EBROKEN, "command: no word from the guest after its deadline");
 	else if (p->link->ops->watched || sba_sandbox_check_alive(p->sandbox, "command", &why) == 0)
@@ -383,6 +387,7 @@ static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_err
 		ssize_t n = p->link->ops->read(p->link, &stream, &p->piece,
 					       (struct sba_until){ 0, p->watch_fd }, &why);
 		if (n >= 0) {
+			p->looked_ms = sba_now_ms();
 			p->piece_len = (size_t)n;
 			p->which = stream == SBA_STDERR ? SBA_STDERR : SBA_STDOUT;
 			return n > 0;

@@ -205,6 +205,22 @@ static bool has_git_folder(const char *dir)
 	return !path.failed && lstat(path.data, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Without these, empty or not, git does not take it for a repository. */
+static int pack_git_folders(struct sba_pack *pack, const char *name, struct sba_error *err)
+{
+	static const char *const folders[] = { "", "/refs", "/refs/heads", "/refs/tags",
+					       "/objects" };
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < SBA_ARRAY_LEN(folders); i++) {
+		SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
+		sba_buf_printf(&path, "%s/.git%s", name, folders[i]);
+		rc = sba_buf_check(&path, "path", err);
+		if (rc == 0)
+			rc = sba_pack_dir(pack, path.data, 0755, err);
+	}
+	return rc;
+}
+
 static int pack_git_config(struct sba_pack *pack, const char *dir, const char *name,
 			   struct sba_error *err)
 {
@@ -232,6 +248,8 @@ static int pack_workspace(struct sba_pack *pack, const char *dir, const char *na
 	int rc = with_git ? list_git(dir, ".git", 0, &files, err) : 0;
 	if (rc == 0 && files.n > 0)
 		rc = sba_pack_paths(pack, name, dir, (const char *const *)files.v, err);
+	if (rc == 0 && with_git)
+		rc = pack_git_folders(pack, name, err);
 	if (rc == 0 && with_git)
 		rc = pack_git_config(pack, dir, name, err);
 	return rc;
