@@ -3,6 +3,7 @@
 #include "channel/private.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -83,17 +84,38 @@ static int say_hello(struct sba_channel *c, struct sba_until until, struct sba_e
 	return rc < 0 ? rc : check_hello(&hello, err);
 }
 
-static int begin(struct sba_channel *c, struct sba_error *err)
+int sba_channel_make(struct sba_link *take_link, struct sba_channel **ret, struct sba_error *err)
 {
+	struct sba_channel *c = malloc(sizeof(*c));
+	if (!c) {
+		if (take_link)
+			take_link->ops->close(take_link);
+		return sba_fail_nomem(err);
+	}
+	memset(c, 0, offsetof(struct sba_channel, out));
+	c->link = take_link;
 	c->spare = SPARE_WINDOW;
+	pthread_mutex_init(&c->lock, NULL);
 	sba_buf_init(&c->preamble, SBA_EXEC_OOB_TEXT_MAX);
 	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (c->wake_fd < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "channel: event descriptor");
-	int rc = sba_h2_open(c, err);
-	if (rc < 0)
+	int rc = c->wake_fd < 0 ? sba_fail_errno(err, SBA_EIO, errno, "channel: event descriptor")
+				: sba_h2_open(c, err);
+	if (rc < 0) {
+		sba_channel_close(c);
 		return rc;
-	rc = pthread_create(&c->thread, NULL, sba_channel_io, c);
+	}
+	*ret = c;
+	return 0;
+}
+
+static int start_thread(struct sba_channel *c, struct sba_error *err)
+{
+	sigset_t all, before;
+	/* A program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&c->thread, NULL, sba_channel_io, c);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0)
 		return sba_fail_errno(err, SBA_EIO, rc, "channel: thread");
 	c->started = true;
@@ -103,16 +125,11 @@ static int begin(struct sba_channel *c, struct sba_error *err)
 int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct sba_channel **ret,
 		    struct sba_error *err)
 {
-	struct sba_channel *c = malloc(sizeof(*c));
-	if (!c) {
-		take_link->ops->close(take_link);
-		return sba_fail_nomem(err);
-	}
-	memset(c, 0, offsetof(struct sba_channel, out));
-	c->link = take_link;
-	c->wake_fd = -1;
-	pthread_mutex_init(&c->lock, NULL);
-	int rc = begin(c, err);
+	struct sba_channel *c;
+	int rc = sba_channel_make(take_link, &c, err);
+	if (rc < 0)
+		return rc;
+	rc = start_thread(c, err);
 	if (rc == 0)
 		rc = say_hello(c, until, err);
 	if (rc < 0) {

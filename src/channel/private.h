@@ -190,7 +190,10 @@ struct sba_channel {
 	unsigned char out[SBA_CHANNEL_OUT_SIZE];
 };
 
-/* Takes the link, even on failure; says hello. */
+/* One without a thread; takes the link (NULL: none), even on failure. */
+int sba_channel_make(struct sba_link *take_link, struct sba_channel **ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* The same, then the thread and the hello. */
 int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct sba_channel **ret,
 		    struct sba_error *err) SBA_MUST_CHECK;
 void sba_channel_wake(struct sba_channel *c); /* lock held */

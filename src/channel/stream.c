@@ -187,12 +187,34 @@ void sba_channel_stream_release(struct sba_channel_stream *s)
 
 /* ---- taking ---- */
 
-static int why_over(struct sba_channel_stream *s, struct sba_error *err)
+static int refused(const struct sba_channel_stream *s, struct sba_error *err)
+{
+	int code = SBA_EBROKEN;
+	switch (s->peer_errno) {
+	case ENOENT:
+	case ECONNREFUSED:
+		code = SBA_ENOTFOUND;
+		break;
+	case EAGAIN:
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		code = SBA_ELIMIT;
+		break;
+	case ENOSYS:
+		code = SBA_EUNSUPPORTED;
+		break;
+	default:
+		break;
+	}
+	return sba_fail_errno(err, code, s->peer_errno, "the guest refused");
+}
+
+static int why_over(const struct sba_channel_stream *s, struct sba_error *err)
 {
 	const struct sba_error *failure = &s->c->failure;
 	if (s->status && s->status != 200)
-		return sba_fail_errno(err, s->peer_errno == ENOENT ? SBA_ENOTFOUND : SBA_EBROKEN,
-				      s->peer_errno, "the guest refused");
+		return refused(s, err);
 	if (s->ended && !s->reset)
 		return 0;
 	if (s->ended)

@@ -28,6 +28,13 @@ int sba_guest_session(int argc, char **argv);
 /* Ends the supervisors of one id, or all of them. */
 int sba_guest_kill(int argc, char **argv);
 
+/*
+ * However short a command or a channel was, a scan of the reaper has to see
+ * that the sandbox was used. Elsewhere than in a sandbox, where our parent is
+ * within sight, there is no reaper.
+ */
+void sba_guest_linger(int64_t began);
+
 static inline int64_t sba_guest_now_ms(clockid_t clock)
 {
 	struct timespec now = { 0 };

@@ -92,12 +92,7 @@ static struct sba_guest_end run_command(struct sba_guest_command *command,
 	return sba_guest_supervise(command);
 }
 
-/*
- * However short the command was, a scan of the reaper has to see that the
- * sandbox was used. Elsewhere than in a sandbox, where our parent is within
- * sight, there is no reaper.
- */
-static void linger(int64_t began)
+void sba_guest_linger(int64_t began)
 {
 	int64_t left = began + LIFE_MIN_MS - sba_guest_now_ms(CLOCK_MONOTONIC);
 	struct timespec pause = { .tv_nsec = left * 1000000 };
@@ -123,6 +118,6 @@ int sba_guest_run(int argc, char **argv)
 	close(STDIN_FILENO);
 	close(STDOUT_FILENO);
 	close(STDERR_FILENO);
-	linger(began);
+	sba_guest_linger(began);
 	_exit(SBA_GUEST_OK);
 }

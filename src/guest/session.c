@@ -174,15 +174,17 @@ static void live(struct sba_session *session)
 int sba_guest_session(int argc, char **argv)
 {
 	static struct sba_session session;
+	int64_t began = sba_guest_now_ms(CLOCK_MONOTONIC);
 
 	(void)argv;
 	if (argc != 1)
 		return SBA_GUEST_USAGE;
 	if (!prepare(&session) || !sba_session_h2_open(&session))
 		return SBA_GUEST_FAILED;
-	session.heard = sba_guest_now_ms(CLOCK_MONOTONIC);
-	session.next_ping = session.heard + SBA_CHANNEL_PING_MS;
+	session.heard = began;
+	session.next_ping = began + SBA_CHANNEL_PING_MS;
 	live(&session);
 	sba_session_end_all(&session);
+	sba_guest_linger(began);
 	return SBA_GUEST_OK;
 }

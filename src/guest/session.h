@@ -103,6 +103,8 @@ struct sba_session {
 bool sba_session_h2_open(struct sba_session *session);
 /* One read() of stdin. False at its end or when the host talks nonsense. */
 bool sba_session_h2_read(struct sba_session *session);
+/* What was read. */
+bool sba_session_h2_feed(struct sba_session *session, const uint8_t *data, size_t len);
 /* Frames what can be sent and writes what stdout takes. */
 void sba_session_h2_write(struct sba_session *session);
 

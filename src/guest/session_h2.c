@@ -202,16 +202,19 @@ bool sba_session_h2_open(struct sba_session *session)
 	return good;
 }
 
+bool sba_session_h2_feed(struct sba_session *session, const uint8_t *data, size_t len)
+{
+	session->heard = sba_guest_now_ms(CLOCK_MONOTONIC);
+	return nghttp2_session_mem_recv(session->h2, data, len) == (ssize_t)len;
+}
+
 bool sba_session_h2_read(struct sba_session *session)
 {
 	ssize_t got = read(STDIN_FILENO, session->in, sizeof(session->in));
 
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR;
-	if (got == 0)
-		return false;
-	session->heard = sba_guest_now_ms(CLOCK_MONOTONIC);
-	return nghttp2_session_mem_recv(session->h2, session->in, (size_t)got) == got;
+	return got > 0 && sba_session_h2_feed(session, session->in, (size_t)got);
 }
 
 /* True if something went. A host that is gone swallows everything: stdin
