@@ -41,13 +41,15 @@ def figure(all):
 . as $all
 | {
     machine: { cpus: ($cpus | tonumber), kernel: $kernel, engine: $engine, load: ($load | tonumber) },
-    figures: [
+    figures: ([
       { work: "exec of true, kept handle", ours: "exec.ours",
         alternative: "the three requests, raw", theirs: "exec.raw", max_ratio: 1.15 },
       { work: "exec of true, kept handle", ours: "exec.ours",
         alternative: "docker exec", theirs: "exec.docker", below_ratio: 0.7 },
       { work: "exec of true, one after another", ours: "exec_row.ours",
         alternative: "the three requests, raw", theirs: "exec_row.raw" },
+      { work: "exec of true, one after another", ours: "exec_row.ours",
+        alternative: "docker exec", theirs: "exec_row.docker" },
       { work: "run, without the CLI's own time", ours: "run.ours",
         alternative: "bare create, start, remove", theirs: "run.bare", max_ratio: 2 },
       { work: "  engine found and asked", ours: "run.open.ours" },
@@ -60,5 +62,6 @@ def figure(all):
       { work: "anonymous memory, most in a turn", ours: "memory.ours", max: 8192 },
       { work: "sandbox-agent version", ours: "version.ours",
         alternative: "docker --version", theirs: "version.docker", below: 10 }
-    ] | map(figure($all))
+    ] | map(figure($all))),
+    series: $all
   }

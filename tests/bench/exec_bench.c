@@ -13,12 +13,18 @@
 #include "sandbox/sandbox.h"
 #include "support/bench.h"
 
-struct rows {
-	struct bench_series ours, raw, docker;
-	struct bench_series ours_row, raw_row; /* each of several without a pause */
-};
+enum { WAYS = 3, WARM_UP = 3, IN_A_ROW = 8 };
+enum { OURS, RAW, DOCKER, OURS_ROW, RAW_ROW, DOCKER_ROW, SERIES };
 
-enum { WARM_UP = 3, IN_A_ROW = 8 };
+static struct bench_series series[SERIES] = {
+	[OURS] = { .name = "exec.ours", .unit = "ms" },
+	[RAW] = { .name = "exec.raw", .unit = "ms" },
+	[DOCKER] = { .name = "exec.docker", .unit = "ms" },
+	/* of several, each right after the one before */
+	[OURS_ROW] = { .name = "exec_row.ours", .unit = "ms" },
+	[RAW_ROW] = { .name = "exec_row.raw", .unit = "ms" },
+	[DOCKER_ROW] = { .name = "exec_row.docker", .unit = "ms" },
+};
 
 static void exec_true(struct sba_sandbox *s)
 {
@@ -35,70 +41,63 @@ static void exec_true(struct sba_sandbox *s)
 		bench_die("true: kind %d, number %d", (int)end.kind, end.number);
 }
 
-static void docker_exec_true(const char *container)
+static void by_us(struct sba_sandbox *s, struct bench_raw *raw)
 {
-	const char *const argv[] = { "docker", "exec", container, "true", NULL };
+	(void)raw;
+	exec_true(s);
+}
+
+static void by_hand(struct sba_sandbox *s, struct bench_raw *raw)
+{
+	bench_raw_exec_true(raw, sba_sandbox_container(s));
+}
+
+static void by_docker(struct sba_sandbox *s, struct bench_raw *raw)
+{
+	const char *const argv[] = { "docker", "exec", sba_sandbox_container(s), "true", NULL };
+	(void)raw;
 	bench_spawn(argv);
 }
 
-static void round_of_one(struct rows *rows, struct sba_sandbox *s, struct bench_raw *raw)
-{
-	const char *container = sba_sandbox_container(s);
-	bench_settle();
-	double began = bench_now_ms();
-	exec_true(s);
-	bench_add_step(&rows->ours, &began);
-	bench_settle();
-	began = bench_now_ms();
-	bench_raw_exec_true(raw, container);
-	bench_add_step(&rows->raw, &began);
-	bench_settle();
-	began = bench_now_ms();
-	docker_exec_true(container);
-	bench_add_step(&rows->docker, &began);
-}
+static const struct way {
+	void (*exec)(struct sba_sandbox *s, struct bench_raw *raw);
+	size_t series, row_series;
+} ways[] = {
+	{ by_us, OURS, OURS_ROW },
+	{ by_hand, RAW, RAW_ROW },
+	{ by_docker, DOCKER, DOCKER_ROW },
+};
 
-static void round_in_a_row(struct rows *rows, struct sba_sandbox *s, struct bench_raw *raw)
+/* Each way once, another one first in each round; `times` in a row make a sample. */
+static void round_of(struct sba_sandbox *s, struct bench_raw *raw, int number, int times)
 {
-	const char *container = sba_sandbox_container(s);
-	bench_settle();
-	double began = bench_now_ms();
-	for (int i = 0; i < IN_A_ROW; i++)
-		exec_true(s);
-	bench_add(&rows->ours_row, (bench_now_ms() - began) / IN_A_ROW);
-	bench_settle();
-	began = bench_now_ms();
-	for (int i = 0; i < IN_A_ROW; i++)
-		bench_raw_exec_true(raw, container);
-	bench_add(&rows->raw_row, (bench_now_ms() - began) / IN_A_ROW);
+	for (size_t i = 0; i < WAYS; i++) {
+		const struct way *way = &ways[((size_t)number + i) % WAYS];
+		bench_settle();
+		double began = bench_now_ms();
+		for (int n = 0; n < times; n++)
+			way->exec(s, raw);
+		bench_add(&series[times > 1 ? way->row_series : way->series],
+			  (bench_now_ms() - began) / times);
+	}
 }
 
 static void measure(struct sba_sandbox *s)
 {
-	static struct rows rows = {
-		.ours = { .name = "exec.ours", .unit = "ms" },
-		.raw = { .name = "exec.raw", .unit = "ms" },
-		.docker = { .name = "exec.docker", .unit = "ms" },
-		.ours_row = { .name = "exec_row.ours", .unit = "ms" },
-		.raw_row = { .name = "exec_row.raw", .unit = "ms" },
-	};
 	struct bench_raw raw;
 	bench_raw_open(&raw);
 	for (int i = 0; i < WARM_UP; i++) {
-		exec_true(s);
-		bench_raw_exec_true(&raw, sba_sandbox_container(s));
+		by_us(s, &raw);
+		by_hand(s, &raw);
 	}
 	/* The goal against `docker exec` leaves little room: twice the samples. */
 	for (int i = 2 * bench_rounds(); i > 0; i--)
-		round_of_one(&rows, s, &raw);
+		round_of(s, &raw, i, 1);
 	for (int i = bench_rounds() / 3; i >= 0; i--)
-		round_in_a_row(&rows, s, &raw);
+		round_of(s, &raw, i, IN_A_ROW);
 	bench_raw_close(&raw);
-	bench_print(&rows.ours);
-	bench_print(&rows.raw);
-	bench_print(&rows.docker);
-	bench_print(&rows.ours_row);
-	bench_print(&rows.raw_row);
+	for (size_t i = 0; i < SERIES; i++)
+		bench_print(&series[i]);
 }
 
 int main(int argc, char **argv)
