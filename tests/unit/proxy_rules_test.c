@@ -297,7 +297,8 @@ static void addresses_that_are_not_public_are_refused_unless_named(void **state)
 			fail_msg("%s is allowed without its name", special[i]);
 		if (!allows_address(special[i], special[i], 443))
 			fail_msg("%s is refused though it is named", special[i]);
-		snprintf(rule, sizeof(rule), "[%s]:444", special[i]);
+		snprintf(rule, sizeof(rule), strchr(special[i], ':') ? "[%s]:444" : "%s:444",
+			 special[i]);
 		assert_false(allows_address(rule, special[i], 443));
 	}
 }
