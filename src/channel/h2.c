@@ -68,7 +68,9 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint
 			      SBA_CHANNEL_HEADERS_MAX, SBA_CHANNEL_HEADER_BYTES);
 	if (is_name(name, name_len, ":status"))
 		s->status = number(value, value_len);
-	else if (is_name(name, name_len, SBA_CHANNEL_ERRNO))
+	if (s->status < 200)
+		return broken(user, "an answer of status %d", s->status);
+	if (is_name(name, name_len, SBA_CHANNEL_ERRNO))
 		s->peer_errno = number(value, value_len);
 	return 0;
 }

@@ -12,7 +12,6 @@
 
 enum {
 	READS = 64, /* pieces of the link taken in a row before it is written to */
-	SETTINGS_TYPE_AT = 3,
 	POLL_LINK = 0,
 	POLL_WAKE,
 	POLL_SOCKETS,
@@ -31,14 +30,13 @@ unsigned char *sba_channel_out_tail(struct sba_channel *c, size_t *ret_room)
 
 /* ---- reading ---- */
 
-/* What begins otherwise than HTTP/2 is the engine's text about why the guest
- * could not be started. */
+/* HTTP/2 begins with the length of a SETTINGS frame, so with a zero; anything
+ * else is the engine's text about why the guest could not be started. */
 static bool is_text(struct sba_channel *c, const char *data, size_t len)
 {
 	if (c->greeted)
 		return false;
-	if (c->preamble.len == 0 && len > SETTINGS_TYPE_AT && data[0] == 0 &&
-	    data[SETTINGS_TYPE_AT] == NGHTTP2_SETTINGS) {
+	if (c->preamble.len == 0 && data[0] == 0) {
 		c->greeted = true;
 		return false;
 	}

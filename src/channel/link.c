@@ -133,6 +133,9 @@ static ssize_t socket_write(struct sba_link *l, const void *data, size_t len, st
 		return n;
 	if (errno == EAGAIN || errno == EINTR)
 		return 0;
+	/* As with an exec: reading tells of the end, and what came before it. */
+	if (errno == EPIPE || errno == ECONNRESET)
+		return (ssize_t)len;
 	return sba_fail_errno(err, SBA_ELOST, errno, "writing to the guest");
 }
 

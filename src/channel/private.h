@@ -179,7 +179,7 @@ struct sba_channel {
 	size_t spare;    /* window not given to any stream */
 
 	/* the I/O thread's */
-	bool greeted; /* the first frame was the guest's SETTINGS */
+	bool greeted; /* HTTP/2 has begun */
 	struct sba_buf preamble;
 	struct sba_flood flood;
 	int64_t heard, next_ping;

@@ -213,7 +213,7 @@ static int refused(const struct sba_channel_stream *s, struct sba_error *err)
 static int why_over(const struct sba_channel_stream *s, struct sba_error *err)
 {
 	const struct sba_error *failure = &s->c->failure;
-	if (s->status && s->status != 200)
+	if (s->status && s->status != 200 && (s->ended || !failure->code))
 		return refused(s, err);
 	if (s->ended && !s->reset)
 		return 0;
