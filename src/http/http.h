@@ -57,7 +57,7 @@ typedef void sba_http_handler_fn(void *user, const struct sba_http_request *requ
 
 /* Looks at a request's head before its body is kept. True: answer is filled
  * and the body, if any, is thrown away; after an irregular head the connection
- * ends. Same thread and rules as the handler; must not wait. */
+ * ends. Same thread as the handler; must not wait, and answers with a body. */
 typedef bool sba_http_judge_fn(void *user, const struct sba_http_request *head,
 			       struct sba_http_answer *answer);
 

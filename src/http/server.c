@@ -155,10 +155,11 @@ static void answer_fini(struct sba_http_answer *a)
 	sba_buf_fini(&a->body);
 }
 
-/* MHD_NO closes the connection without an answer. A stream takes stop_fd. */
+/* MHD_NO closes the connection without an answer. A stream takes stop_fd, and
+ * cannot be without one. */
 static enum MHD_Result respond(struct MHD_Connection *c, struct sba_http_answer *a, int *stop_fd)
 {
-	if (a->hang_up)
+	if (a->hang_up || (a->stream && !stop_fd))
 		return MHD_NO;
 	struct MHD_Response *r = a->stream ? stream_response(a, stop_fd) : body_response(a);
 	if (!r)

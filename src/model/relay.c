@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "model/relay_private.h"
 
+#include <assert.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,7 @@ static void on_request(void *user, const struct sba_http_request *request,
 	if (is_hello(request))
 		return;
 	const struct sba_relay_route *route = find_route(request->target);
+	assert(route); /* the judge has seen to it */
 	const char *why = admit(r);
 	if (why)
 		refuse(r, request, answer, 400, why);

@@ -10,7 +10,9 @@
 #include "base/limits.h"
 #include "http/http.h"
 
+#include <poll.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <time.h>
 
 enum { PIECES = 41 };
@@ -19,6 +21,7 @@ enum { PIECES = 41 };
 struct world {
 	struct sba_http_server *server;
 	atomic_int freed;
+	int freed_fd; /* an eventfd: the same */
 };
 
 struct flow {
@@ -30,6 +33,7 @@ static void flow_free(void *user)
 {
 	struct flow *f = user;
 	atomic_fetch_add(&f->world->freed, 1);
+	eventfd_write(f->world->freed_fd, 1);
 	free(f);
 }
 
@@ -103,14 +107,30 @@ static void on_request(void *user, const struct sba_http_request *r, struct sba_
 		       r->body_len, r->body);
 }
 
+/* Against all that is under /judged, and whatever is irregular. */
+static bool judge(void *user, const struct sba_http_request *head, struct sba_http_answer *a)
+{
+	(void)user;
+	assert_int_equal(head->body_len, 0);
+	assert_int_equal(head->stop_fd, -1);
+	if (!head->irregular && !sba_starts_with(head->target, "/judged"))
+		return false;
+	a->status = head->irregular ? 400 : 403;
+	sba_buf_init(&a->body, SBA_MIB);
+	sba_buf_puts(&a->body, head->irregular ? head->irregular : head->target);
+	return true;
+}
+
 static int begin(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	struct sba_error err;
 	alarm(30);
-	if (sba_http_server_open(
-		    &(struct sba_http_server_options){ .handler = on_request, .user = w },
-		    &w->server, &err) < 0)
+	w->freed_fd = eventfd(0, EFD_CLOEXEC);
+	if (sba_http_server_open(&(struct sba_http_server_options){ .judge = judge,
+								    .handler = on_request,
+								    .user = w },
+				 &w->server, &err) < 0)
 		return -1;
 	*state = w;
 	return 0;
@@ -120,6 +140,7 @@ static int end(void **state)
 {
 	struct world *w = *state;
 	sba_http_server_close(w->server);
+	close(w->freed_fd);
 	free(w);
 	return 0;
 }
@@ -273,6 +294,44 @@ static void close_ends_waiting_streams_and_idle_connections_at_once(void **state
 	close(idle);
 }
 
+static void stream_that_waits_learns_that_its_client_has_gone(void **state)
+{
+	struct world *w = *state;
+	struct reply r = { .raw = SBA_BUF_INIT(SBA_MIB) };
+	int fd = client_connect(port_of(state));
+	client_request(fd, "GET /silence", "", NULL);
+	while (!r.raw.data || !strstr(r.raw.data, "begun"))
+		assert_true(client_read_some(fd, &r));
+	close(fd);
+	reply_fini(&r);
+	assert_true(sba_wait_fd(w->freed_fd, POLLIN, sba_until_in(1000), NULL) > 0);
+}
+
+static void judged_request_loses_its_body_and_its_connection_goes_on(void **state)
+{
+	struct reply r = { .raw = SBA_BUF_INIT(SBA_MIB), .body = SBA_BUF_INIT(SBA_MIB) };
+	int fd = client_connect(port_of(state));
+	client_request(fd, "POST /judged/%41?q=%42", "", "GET /smuggled HTTP/1.1\r\n\r\n");
+	client_request(fd, "POST /next", "Connection: close\r\n", "body");
+	while (client_read_some(fd, &r))
+		;
+	close(fd);
+	assert_true(sba_starts_with(r.raw.data, "HTTP/1.1 403"));
+	assert_non_null(strstr(r.raw.data, "/judged/%41?q=%42"));
+	assert_true(sba_ends_with(r.raw.data, "POST /next - 4:body"));
+	assert_null(strstr(r.raw.data, "smuggled"));
+	reply_fini(&r);
+}
+
+static void irregular_head_is_told_to_the_judge_and_ends_the_connection(void **state)
+{
+	struct reply r = client_call(port_of(state), "POST /x",
+				     "X-A: 1\nX-B: 2\r\nContent-Length: 4\r\n", NULL);
+	assert_int_equal(r.status, 400);
+	assert_non_null(strstr(r.body.data, "CRLF"));
+	reply_fini(&r);
+}
+
 static void port_that_is_taken_is_told(void **state)
 {
 	struct sba_error err = { 0 };
@@ -308,6 +367,9 @@ int main(void)
 		TEST(hang_up_gives_no_answer),
 		TEST(client_that_leaves_harms_nobody),
 		TEST(close_ends_waiting_streams_and_idle_connections_at_once),
+		TEST(stream_that_waits_learns_that_its_client_has_gone),
+		TEST(judged_request_loses_its_body_and_its_connection_goes_on),
+		TEST(irregular_head_is_told_to_the_judge_and_ends_the_connection),
 		TEST(port_that_is_taken_is_told),
 		TEST(address_that_is_none_is_told),
 	};

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "model/model.h"
 
+#include <netinet/tcp.h>
 #include <strings.h>
 
 #define KEY   "sk-real-key-0123456789"
@@ -340,6 +341,33 @@ static void unusual_but_regular_heads_are_served(void **state)
 		sba_buf_fini(&b);
 	}
 	end(&w);
+}
+
+static void large_head_in_any_pieces_is_served(void **state)
+{
+	static const struct raw_answer answers[] = { { EMPTY, RAW_KEEP } };
+	static const size_t pieces[] = { 1, 7, 1000, 1 << 20 };
+	struct sba_buf b = SBA_BUF_INIT(SBA_MIB);
+	struct world w;
+	(void)state;
+	begin(&w, answers, 1, (struct sba_relay_options){ 0 });
+	sba_buf_puts(&b, "POST /v1/messages?beta=true HTTP/1.1\r\nHost: a\r\n" AUTH);
+	for (int i = 0; i < 60; i++)
+		sba_buf_printf(&b, "X-Header-%d: %0400d\r\n", i, i);
+	sba_buf_puts(&b, "Connection: close\r\nContent-Length: 2\r\n\r\n{}");
+	for (size_t i = 0; i < SBA_ARRAY_LEN(pieces); i++) {
+		int fd = client_connect(w.port);
+		assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)),
+				 0);
+		for (size_t at = 0; at < b.len; at += pieces[i])
+			client_send(fd, b.data + at,
+				    b.len - at < pieces[i] ? b.len - at : pieces[i]);
+		struct reply r = client_read_reply(fd);
+		assert_int_equal(r.status, 200);
+		reply_fini(&r);
+	}
+	end(&w);
+	sba_buf_fini(&b);
 }
 
 static void chunked_request_is_asked_for_its_length(void **state)
@@ -963,6 +991,7 @@ int main(void)
 		cmocka_unit_test(only_listed_endpoints_are_reached),
 		cmocka_unit_test(irregular_requests_are_refused_and_their_connection_ends),
 		cmocka_unit_test(unusual_but_regular_heads_are_served),
+		cmocka_unit_test(large_head_in_any_pieces_is_served),
 		cmocka_unit_test(chunked_request_is_asked_for_its_length),
 		cmocka_unit_test(one_connection_carries_many_requests),
 		cmocka_unit_test(answer_keeps_status_and_safe_headers),
