@@ -31,23 +31,25 @@ static uint64_t get_number(const unsigned char *from, size_t len)
 }
 
 /* The errno is the guest's word: an unknown one is an ordinary failure. */
-static int refused(uint64_t e, struct sba_error *err)
+static int refused(const struct request *q, uint64_t e, struct sba_error *err)
 {
 	static const struct {
 		int e;
 		int code;
 	} codes[] = {
-		{ ENOENT, SBA_ENOTFOUND }, { ENOTDIR, SBA_ENOTFOUND }, { EACCES, SBA_EPERM },
-		{ EPERM, SBA_EPERM },      { EROFS, SBA_EPERM },       { EFBIG, SBA_ELIMIT },
-		{ EISDIR, SBA_EREFUSED },  { ELOOP, SBA_EREFUSED },    { ENXIO, SBA_EREFUSED },
+		{ ENOENT, SBA_ENOTFOUND },    { ENOTDIR, SBA_ENOTFOUND }, { EACCES, SBA_EPERM },
+		{ EPERM, SBA_EPERM },         { EROFS, SBA_EPERM },       { EFBIG, SBA_ELIMIT },
+		{ EISDIR, SBA_EREFUSED },     { ELOOP, SBA_EREFUSED },    { ENXIO, SBA_EREFUSED },
+		{ EOPNOTSUPP, SBA_EREFUSED },
 	};
-	if (e == EOPNOTSUPP)
-		return sba_fail(err, SBA_EREFUSED, "not a regular file");
+	int code = SBA_EBROKEN;
 	for (size_t i = 0; i < SBA_ARRAY_LEN(codes); i++) {
 		if (codes[i].e == (int)e)
-			return sba_fail_errno(err, codes[i].code, (int)e, "inside");
+			code = codes[i].code;
 	}
-	return sba_fail_errno(err, SBA_EBROKEN, (int)(e & 0xfff), "inside");
+	if (e == EOPNOTSUPP)
+		return sba_fail(err, code, "%s '%.256s': not a regular file", q->what, q->path);
+	return sba_fail_errno(err, code, (int)(e & 0xfff), "%s '%.256s'", q->what, q->path);
 }
 
 static int send_request(struct sba_channel_stream *s, const struct request *q,
@@ -65,11 +67,12 @@ static int send_request(struct sba_channel_stream *s, const struct request *q,
 	return rc;
 }
 
-static int read_answer(struct sba_channel_stream *s, size_t max, struct sba_until until,
-		       struct sba_buf *ret, struct sba_error *err)
+/* The content into ret, unless *ret_errno says why there is none. */
+static int read_answer(struct sba_channel_stream *s, struct sba_until until, struct sba_buf *ret,
+		       uint64_t *ret_errno, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf piece = SBA_BUF_INIT(SBA_CHANNEL_BUFFERED_MAX);
-	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(max + SBA_CHANNEL_FILE_ANSWER);
+	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(ret->max + SBA_CHANNEL_FILE_ANSWER);
 	int rc;
 	while ((rc = sba_channel_stream_take(s, &piece, until, err)) > 0 && !answer.failed)
 		sba_buf_put(&answer, piece.data, piece.len);
@@ -81,9 +84,7 @@ static int read_answer(struct sba_channel_stream *s, size_t max, struct sba_unti
 	if (answer.len < SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
 	const unsigned char *head = (const unsigned char *)answer.data;
-	uint64_t e = get_number(head, 4);
-	if (e != 0)
-		return refused(e, err);
+	*ret_errno = get_number(head, 4);
 	if (get_number(head + 4, 8) != answer.len - SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
 	sba_buf_drop(&answer, SBA_CHANNEL_FILE_ANSWER);
@@ -99,33 +100,42 @@ static int check_path(const char *path, struct sba_error *err)
 	return 0;
 }
 
-static int ask(struct sba_channel *c, const struct request *q, size_t max, struct sba_until until,
+/* The answer is at most what ret may hold. */
+static int ask(struct sba_channel *c, const struct request *q, struct sba_until until,
 	       struct sba_buf *ret, struct sba_error *err)
 {
 	struct sba_channel_stream *s;
+	uint64_t e = 0;
 	int rc = check_path(q->path, err);
 	if (rc == 0)
 		rc = sba_channel_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_FILE, &s, err);
 	if (rc == 0) {
 		rc = send_request(s, q, until, err);
 		if (rc == 0)
-			rc = read_answer(s, max, until, ret, err);
+			rc = read_answer(s, until, ret, &e, err);
 		sba_channel_stream_close(s);
 	}
-	return rc < 0 ? sba_wrap(err, rc, "%s '%.256s'", q->what, q->path) : 0;
+	if (rc < 0)
+		return sba_wrap(err, rc, "%s '%.256s'", q->what, q->path);
+	return e ? refused(q, e, err) : 0;
 }
 
 int sba_channel_file_read(struct sba_channel *c, const char *path, size_t max,
 			  struct sba_until until, struct sba_buf *ret, struct sba_error *err)
 {
+	SBA_BUF struct sba_buf content = SBA_BUF_INIT(max);
 	const struct request q = { .op = SBA_FILE_READ, .path = path, .size = max, .what = "read" };
-	return ask(c, &q, max, until, ret, err);
+	int rc = ask(c, &q, until, &content, err);
+	if (rc < 0)
+		return rc;
+	sba_buf_put(ret, content.data, content.len);
+	return sba_buf_check(ret, "content", err);
 }
 
 int sba_channel_file_write(struct sba_channel *c, const char *path, const void *data, size_t len,
 			   int64_t mode, struct sba_until until, struct sba_error *err)
 {
-	SBA_BUF struct sba_buf none = SBA_BUF_INIT(1);
+	SBA_BUF struct sba_buf none = SBA_BUF_INIT(0);
 	if (mode > 07777)
 		return sba_fail(err, SBA_EINVAL, "write '%.256s': mode %llo", path,
 				(unsigned long long)mode);
@@ -137,7 +147,7 @@ int sba_channel_file_write(struct sba_channel *c, const char *path, const void *
 		.content = data,
 		.what = "write",
 	};
-	return ask(c, &q, 0, until, &none, err);
+	return ask(c, &q, until, &none, err);
 }
 
 int sba_channel_file_stat(struct sba_channel *c, const char *path, bool follow,
@@ -148,7 +158,7 @@ int sba_channel_file_stat(struct sba_channel *c, const char *path, bool follow,
 	const struct request q = { .op = follow ? SBA_FILE_STAT : SBA_FILE_LSTAT,
 				   .path = path,
 				   .what = "stat" };
-	int rc = ask(c, &q, SBA_CHANNEL_FILE_STAT, until, &answer, err);
+	int rc = ask(c, &q, until, &answer, err);
 	if (rc < 0)
 		return rc;
 	if (answer.len != SBA_CHANNEL_FILE_STAT)
@@ -193,7 +203,7 @@ int sba_channel_file_list(struct sba_channel *c, const char *path, size_t max,
 {
 	SBA_BUF struct sba_buf names = SBA_BUF_INIT(max);
 	const struct request q = { .op = SBA_FILE_LIST, .path = path, .size = max, .what = "list" };
-	int rc = ask(c, &q, max, until, &names, err);
+	int rc = ask(c, &q, until, &names, err);
 	if (rc == 0)
 		rc = sort_names(&names, ret, err);
 	return rc;

@@ -172,6 +172,7 @@ void sba_channel_stream_close(struct sba_channel_stream *s)
 	struct sba_channel *c = s->c;
 	pthread_mutex_lock(&c->lock);
 	s->kind = SBA_STREAM_CALLER; /* a tunnel that was not made is none */
+	s->out_end |= s->ended;
 	drop_input(s);
 	let_go(s);
 	pthread_mutex_unlock(&c->lock);

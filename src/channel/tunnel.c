@@ -94,11 +94,10 @@ ssize_t sba_tunnel_read(struct sba_channel_stream *s, void *to, size_t size)
 		return n;
 	if (n == 0)
 		return -1;
-	if (errno != EAGAIN && errno != EINTR) {
+	if (errno == EAGAIN || errno == EINTR)
+		s->wait_socket = true;
+	else
 		reset(s);
-		return -1;
-	}
-	s->wait_socket = true;
 	return 0;
 }
 

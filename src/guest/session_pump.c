@@ -36,8 +36,16 @@ static void put_piece_head(uint8_t *head, int which, size_t len)
 	head[3] = (uint8_t)len;
 }
 
+static void break_connection(struct sba_session *session, const struct sba_session_stream *stream)
+{
+	if (stream->id > 0)
+		nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, stream->id,
+					  NGHTTP2_CONNECT_ERROR);
+}
+
 /* From one source: bytes, 0 for nothing now; closes it at its end. */
-static size_t read_one(struct sba_session_stream *stream, int which, uint8_t *to, size_t size)
+static size_t read_one(struct sba_session *session, struct sba_session_stream *stream, int which,
+		       uint8_t *to, size_t size)
 {
 	ssize_t got;
 
@@ -48,14 +56,17 @@ static size_t read_one(struct sba_session_stream *stream, int which, uint8_t *to
 		return (size_t)got;
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (stream->kind == SBA_KIND_SOCKET)
-		stream->source[which] = -1; /* the sink is the same socket */
-	else
+	if (stream->kind != SBA_KIND_SOCKET)
 		shut(&stream->source[which]);
+	else if (got < 0)
+		break_connection(session, stream);
+	else
+		stream->source[which] = -1; /* the sink is the same socket */
 	return 0;
 }
 
-static size_t read_any(struct sba_session_stream *stream, uint8_t *to, size_t size)
+static size_t read_any(struct sba_session *session, struct sba_session_stream *stream, uint8_t *to,
+		       size_t size)
 {
 	size_t head = stream->tagged ? SBA_CHANNEL_PIECE_HEAD : 0;
 
@@ -66,7 +77,7 @@ static size_t read_any(struct sba_session_stream *stream, uint8_t *to, size_t si
 	}
 	for (int i = 0; i < 2; i++) {
 		int which = stream->turn ^ i;
-		size_t got = read_one(stream, which, to + head, size - head);
+		size_t got = read_one(session, stream, which, to + head, size - head);
 
 		if (got == 0)
 			continue;
@@ -161,7 +172,7 @@ ssize_t sba_session_pump_source(nghttp2_session *h2, int32_t id, uint8_t *buf, s
 	if (stream->kind == SBA_KIND_LISTEN)
 		got = accept_one(session, stream, tail + FRAME_HEAD, length);
 	else
-		got = read_any(stream, tail + FRAME_HEAD, length);
+		got = read_any(session, stream, tail + FRAME_HEAD, length);
 	if (got > 0) {
 		*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 		return (ssize_t)got;
@@ -260,9 +271,8 @@ static size_t offer(struct sba_session *session, struct sba_session_stream *stre
 		return 0;
 	if (stream->kind != SBA_KIND_SOCKET)
 		shut(&stream->sink);
-	else if (stream->id > 0)
-		nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, stream->id,
-					  NGHTTP2_CONNECT_ERROR);
+	else
+		break_connection(session, stream);
 	return len;
 }
 
