@@ -21,6 +21,9 @@
 int sba_cancel_fd(const struct sba_cancel *c);
 /* A limit for work of this handle: at most ms from now, cancelled with it. */
 struct sba_until sba_engine_until(const struct sba_engine *e, int64_t ms);
+/* A limit that the handle's cancel token does not end: for cleaning up, and for
+ * finding out what happened. */
+struct sba_until sba_engine_until_regardless(int64_t ms);
 
 /* ---- requests (request.c) ---- */
 

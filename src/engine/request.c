@@ -7,9 +7,17 @@
 
 #include <string.h>
 
+/* Any negative descriptor is nothing to poll; this one says that it is meant so. */
+enum { REGARDLESS = -2 };
+
+struct sba_until sba_engine_until_regardless(int64_t ms)
+{
+	return sba_until_sooner((struct sba_until){ SBA_NEVER, REGARDLESS }, ms);
+}
+
 struct sba_until sba_engine_limit(const struct sba_engine *e, struct sba_until until)
 {
-	if (until.cancel_fd < 0)
+	if (until.cancel_fd < 0 && until.cancel_fd != REGARDLESS)
 		until.cancel_fd = e->cancel_fd;
 	return until;
 }

@@ -235,7 +235,8 @@ static int roll_back(struct sba_making *m)
 	int rc = sba_sandbox_remove_both(m->engine, m->sandbox->sidecar, m->sandbox->container,
 					 NULL);
 	if (rc == 0)
-		rc = sba_found_get_until(m->engine, labels, sba_until_in(SBA_REMOVE_MS), &f, NULL);
+		rc = sba_found_get_until(m->engine, labels,
+					 sba_engine_until_regardless(SBA_REMOVE_MS), &f, NULL);
 	for (size_t i = 0; rc == 0 && i < f.n; i++)
 		rc = sba_sandbox_remove_both(m->engine, f.v[i].sidecar, f.v[i].container, NULL);
 	sba_found_fini(&f);

@@ -44,7 +44,8 @@ static bool exec_wants_write(const struct sba_link *l)
 
 static int exec_explain(struct sba_link *l, int *ret_code, struct sba_error *err)
 {
-	return sba_exec_exit_code(exec_of(l), sba_until_in(EXPLAIN_MS), ret_code, err);
+	return sba_exec_exit_code(exec_of(l), sba_engine_until_regardless(EXPLAIN_MS), ret_code,
+				  err);
 }
 
 static void exec_close(struct sba_link *l)

@@ -88,8 +88,8 @@ static int is_running(struct sba_sandbox *s, const char *id, struct sba_error *e
 	SBA_JSON json_t *j = NULL;
 	struct sba_error why = { 0 };
 	/* Asked also while the handle is being cancelled: the answer is for the error text. */
-	int rc = sba_container_inspect(s->engine, id, sba_until_in(SBA_ENGINE_STEP_MS / 4), &j,
-				       &why);
+	int rc = sba_container_inspect(
+		s->engine, id, sba_engine_until_regardless(SBA_ENGINE_STEP_MS / 4), &j, &why);
 	if (rc == SBA_ENOTFOUND)
 		return 0;
 	if (rc < 0) {
