@@ -118,6 +118,7 @@ struct live_start {
 	const char *const *env;  /* "K=V" on top of ours; "K": not set */
 	uid_t uid;               /* 0: as we are */
 	bool close_stdout;       /* nobody reads its stdout */
+	bool terminal;           /* its stdout and stderr are one */
 };
 struct live_child {
 	pid_t pid;

@@ -61,6 +61,16 @@ static void become(const struct live_start *o, const char *path, const int fds[3
 	_exit(98);
 }
 
+/* Both ends of a new terminal, the program's in ends[1]. */
+static void open_terminal(int ends[2])
+{
+	ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(ends[0] >= 0);
+	assert_int_equal(grantpt(ends[0]) | unlockpt(ends[0]), 0);
+	ends[1] = open(ptsname(ends[0]), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(ends[1] >= 0);
+}
+
 void live_start(struct live_child *c, const struct live_start *o)
 {
 	char path[4096];
@@ -74,12 +84,15 @@ void live_start(struct live_child *c, const struct live_start *o)
 		assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	else
 		in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	if (o->terminal)
+		open_terminal(out);
+	else
+		assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(err, O_CLOEXEC), 0);
 	c->pid = fork();
 	assert_true(c->pid >= 0);
 	if (c->pid == 0)
-		become(o, path, (int[]){ in[0], out[1], err[1] });
+		become(o, path, (int[]){ in[0], out[1], o->terminal ? out[1] : err[1] });
 	close(in[0]);
 	close(out[1]);
 	close(err[1]);

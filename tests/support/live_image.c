@@ -45,7 +45,7 @@ static const char fake_claude[] =
 	"\"\\\\u001b]0;owned\\\\u0007\"}}]}}\\n'\n"
 	"  printf '{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\","
 	"\"tool_use_id\":\"t1\",\"content\":\"\\\\u001b[2Kall \\\\u202eok\"}]}}\\n'\n"
-	"  say 'red \\\\u001b[31m text'; result 'red \\\\u001b[31m text' ;;\n"
+	"  say 'red \\u001b[31m text'; result 'red \\u001b[31m text' ;;\n"
 	"crash) echo 'fatal: the fake broke' >&2; exit 3 ;;\n"
 	"mute) exit 0 ;;\n"
 	"--count*) say \"got $((64 + rest))\"; result \"got $((64 + rest))\" ;;\n"
