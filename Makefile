@@ -16,7 +16,11 @@ SHELL         := /bin/bash
 PACKAGES := jansson libarchive openssl libmicrohttpd libcurl libnghttp2
 # Deferred (=), so that `make demo` on a bare machine can first install them.
 PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
-PKG_LIBS   = $(shell pkg-config --libs $(PACKAGES))
+# libarchive is linked in: of all that its shared library loads (an XML parser,
+# ICU, six compressors) nothing is needed for tar, and loading it takes longer
+# than most commands.
+PKG_LIBS   = -Wl,-Bstatic -larchive -ljansson -Wl,-Bdynamic \
+             $(shell pkg-config --libs $(filter-out libarchive jansson,$(PACKAGES)))
 
 WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wnull-dereference -Wimplicit-fallthrough -Werror
