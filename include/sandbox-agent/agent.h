@@ -16,15 +16,29 @@ extern "C" {
 /* The agents known here, NULL-ended; lent for ever. */
 SBA_API const char *const *sba_agent_names(void);
 
+/* The providers known here, NULL-ended; lent for ever. */
+SBA_API const char *const *sba_provider_list(void);
+/* The variable that usually holds the key: of a provider, or (NULL) of the one
+ * that the agent's CLI talks to. NULL if there is no such agent or provider. */
+SBA_API const char *sba_provider_key_env(const char *agent, const char *provider);
+
 struct sba_agent;
 
 /* Zero means the default everywhere. Strings are copied. */
 struct sba_agent_options {
 	const char *agent;  /* "claude"; NULL: what the sandbox was made for */
+	bool one_turn;      /* the sandbox ends with the turn: no state is kept for later */
+	const char *model;  /* its name; NULL: the driver's default */
 	bool offline;       /* the scripted model, started with the agent's handle */
 	const char *script; /* its script (JSON text); NULL: the built-in one */
-	const char *model;  /* NULL: the driver's default */
-	bool one_turn;      /* the sandbox ends with the turn: no state is kept for later */
+	/* Without `offline`, the relay to a real one. The key stays in this process;
+	 * the sandbox gets a token that is good for this relay only. */
+	const char *provider; /* sba_provider_list(); NULL: the driver's own */
+	const char *base_url; /* without "/v1"; NULL: the provider's */
+	const char *key;      /* NULL: none is sent */
+	const char *ca_file;  /* PEM bundle for the provider; NULL: the system's */
+	int64_t max_tokens;   /* of all turns of the handle; 0: no limit */
+	int64_t max_requests; /* of a turn; default 500; -1: no limit */
 };
 
 /* The agent that lives in `s`, which is lent and must outlive the handle.

@@ -26,6 +26,8 @@ struct sba_sandbox_options {
 	const char *user;        /* NULL: the image's */
 	const char *agent;       /* name of the driver that will live here; NULL: none */
 	const char *provider;    /* where model calls go: "scripted"; NULL: none */
+	const char *base_url;    /* of the provider, where it is not the usual one; NULL: none */
+	const char *key_env;     /* name of the variable that holds the key here; NULL: none */
 	const char *const *env;  /* "K=V", NULL-ended: shown by the engine's inspect */
 	int64_t keepalive_ms;    /* idle time until it ends itself; default 1 h; -1: never */
 	int64_t max_lifetime_ms; /* default 24 h; -1: none */
@@ -34,6 +36,8 @@ struct sba_sandbox_options {
 	int64_t pids;            /* default 512 */
 	int64_t max_sandboxes;   /* of this prefix, this one included; default 20; -1: any number */
 	const char *network; /* "open" (default): the engine's bridge; "sealed": loopback only */
+	const char *const
+		*allow; /* HOST[:PORT], *.suffix, CIDR: what a sealed one reaches; NULL-ended */
 	const char *runtime; /* NULL: the engine's */
 	const char *ca_file; /* PEM bundle that programs inside shall trust, or NULL */
 };
@@ -56,7 +60,8 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
 
 /* What is known of a sandbox. Strings are lent with the handle or list, never NULL. */
 struct sba_sandbox_info {
-	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network;
+	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
+		*allow, *base_url, *key_env;
 	const char *state;       /* "idle", "working", "created", "gone", "broken" */
 	const char *reason;      /* of "gone": "keepalive", "removed", …; else "" */
 	int64_t created;         /* UNIX seconds */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Putting driver, sandbox and model together. */
 #include "agent/private.h"
+#include "agent/provider.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,62 @@ static int start_model(struct sba_agent *a, const char *script, struct sba_error
 	return rc;
 }
 
+enum { MAX_REQUESTS = 500 };
+
+static int find_provider(const struct sba_agent *a, const struct sba_agent_options *o,
+			 const struct sba_provider **ret, struct sba_error *err)
+{
+	const struct sba_provider *p =
+		o->provider ? sba_provider_find(o->provider) : sba_provider_default(a->driver->api);
+	if (!p) {
+		const char *const *names = sba_provider_list();
+		size_t n = 0;
+		while (names[n])
+			n++;
+		int near = sba_nearest(o->provider, names, n);
+		return sba_hint(err,
+				sba_fail(err, SBA_EINVAL, "there is no provider '%s'", o->provider),
+				near < 0 ? "%s, %s, %s" : "did you mean '%s'?",
+				near < 0 ? names[0] : names[near], names[1], names[2]);
+	}
+	if (!sba_provider_speaks(p, a->driver->api))
+		return sba_fail(err, SBA_EINVAL, "%s does not speak %s's language", a->driver->name,
+				p->name);
+	if (!p->base_url && !o->base_url)
+		return sba_hint(
+			err, sba_fail(err, SBA_EINVAL, "provider '%s' needs a base URL", p->name),
+			"--base-url https://…");
+	*ret = p;
+	return 0;
+}
+
+/* The key goes into the relay and nowhere else. */
+static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
+		       struct sba_error *err)
+{
+	const struct sba_provider *p = NULL;
+	int rc = find_provider(a, o, &p, err);
+	if (rc == 0)
+		rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);
+	if (rc < 0)
+		return rc;
+	const struct sba_relay_options options = {
+		.upstream = o->base_url ? o->base_url : p->base_url,
+		.key = o->key,
+		.key_style = p->key_style,
+		.token = a->token,
+		.ca_file = o->ca_file,
+		.max_tokens = o->max_tokens,
+		.max_requests = o->max_requests < 0   ? 0
+				: o->max_requests > 0 ? o->max_requests
+						      : MAX_REQUESTS,
+	};
+	rc = sba_relay_open(&options, &a->relay, err);
+	if (rc == 0)
+		a->host_port = sba_relay_port(a->relay);
+	return rc;
+}
+
 static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
 {
 	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
@@ -54,14 +111,7 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 		return unknown_agent(name, err);
 	if (o->model && !(a->model_name = strdup(o->model)))
 		return sba_fail_nomem(err);
-	if (!o->offline)
-		return sba_hint(
-			err,
-			sba_fail(err, SBA_EUNSUPPORTED,
-				 "this version has no way to a real model yet: the key must "
-				 "never enter the sandbox"),
-			"the scripted model needs no key:  --offline");
-	return start_model(a, o->script, err);
+	return o->offline ? start_model(a, o->script, err) : start_relay(a, o, err);
 }
 
 int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *options,
@@ -89,6 +139,7 @@ void sba_agent_close(struct sba_agent *a)
 	if (!a)
 		return;
 	sba_model_close(a->model);
+	sba_relay_close(a->relay);
 	free(a->model_name);
 	free(a);
 }

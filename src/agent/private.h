@@ -2,11 +2,10 @@
 #ifndef SBA_AGENT_PRIVATE_H
 #define SBA_AGENT_PRIVATE_H
 
-#include <sandbox-agent/model.h>
-
 #include "agent/agent.h"
 #include "base/limits.h"
 #include "drivers/drivers.h"
+#include "model/model.h"
 #include "sandbox/sandbox.h"
 
 enum { SBA_TOKEN_BYTES = 16 };
@@ -15,6 +14,7 @@ struct sba_agent {
 	struct sba_sandbox *sandbox;
 	const struct sba_driver *driver;
 	struct sba_model *model; /* the scripted one, while offline */
+	struct sba_relay *relay; /* the way to a real one, else */
 	uint16_t host_port;      /* where the model is here, on loopback */
 	char token[2 * SBA_TOKEN_BYTES + 1];
 	char *model_name; /* NULL: the driver's default */

@@ -94,6 +94,8 @@ static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sb
 	t->idle_ms = o->idle_timeout_ms < 0 ? SBA_NEVER
 		     : o->idle_timeout_ms   ? o->idle_timeout_ms
 					    : IDLE_MS;
+	if (t->agent->relay)
+		sba_relay_new_turn(t->agent->relay);
 	int rc = sba_agent_load_state(t->agent, err);
 	/* An image that is not ours need not have it. */
 	if (rc == 0 && !o->workdir)
@@ -174,6 +176,20 @@ static void take_outcome(struct sba_turn *t, int status)
 	t->result.error.http_status = o.http_status;
 }
 
+/* A budget that ran out is the reason, whatever the CLI made of the refusal. */
+static void judge_budget(struct sba_turn *t)
+{
+	struct sba_relay_stats stats;
+	if (!t->agent->relay || t->result.verdict == SBA_VERDICT_OK)
+		return;
+	sba_relay_stats_get(t->agent->relay, &stats);
+	if (stats.tokens_spent)
+		set_error(t, SBA_VERDICT_BUDGET, SBA_ELIMIT, "its budget of tokens is spent");
+	else if (stats.requests_spent)
+		set_error(t, SBA_VERDICT_BUDGET, SBA_ELIMIT,
+			  "its budget of requests for this turn is spent");
+}
+
 static void judge_ours(struct sba_turn *t)
 {
 	char span[32];
@@ -231,6 +247,7 @@ static void judge_exit(struct sba_turn *t, const struct sba_exit *e)
 	case SBA_DETACHED:
 		break;
 	}
+	judge_budget(t);
 	judge_ours(t);
 }
 

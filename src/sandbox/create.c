@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "archive/archive.h"
+#include "proxy/proxy.h"
 #include "base/limits.h"
 #include "channel/protocol.h"
 
@@ -41,11 +42,20 @@ static int resolve_cpus(struct sba_making *m, struct sba_error *err)
 
 static int check_network(struct sba_sandbox_options *o, struct sba_error *err)
 {
+	bool rules = o->allow && o->allow[0];
 	if (!o->network)
-		o->network = "open";
-	if (strcmp(o->network, "open") == 0 || strcmp(o->network, "sealed") == 0)
+		o->network = rules ? "sealed" : "open";
+	if (strcmp(o->network, "sealed") != 0 && strcmp(o->network, "open") != 0)
+		return sba_fail(err, SBA_EINVAL, "network '%s': 'open' or 'sealed'", o->network);
+	if (!rules)
 		return 0;
-	return sba_fail(err, SBA_EINVAL, "network '%s': 'open' or 'sealed'", o->network);
+	if (strcmp(o->network, "open") == 0)
+		return sba_fail(err, SBA_EINVAL,
+				"rules are for a sealed network; an open one allows all");
+	struct sba_rules *parsed = NULL;
+	int rc = sba_rules_new(o->allow, &parsed, err);
+	sba_rules_free(parsed);
+	return rc;
 }
 
 /* These give each container a kernel of its own, so that no process namespace is

@@ -104,14 +104,22 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, json_t 
 {
 	char made_by[256];
 	creator(made_by, sizeof(made_by));
+	SBA_BUF struct sba_buf rules = SBA_BUF_INIT(64 * SBA_KIB);
+	for (size_t i = 0; o->allow && o->allow[i]; i++)
+		sba_buf_printf(&rules, "%s%s", i ? " " : "", o->allow[i]);
+	int rc = sba_buf_check(&rules, "rules", err);
+	if (rc < 0)
+		return rc;
 	SBA_JSON json_t *l = json_object();
 	int bad = !l;
 	bad = bad || set_int(l, "schema", SBA_LABEL_SCHEMA) || set(l, "id", id) ||
 	      set(l, "name", o->name) || set(l, "prefix", o->prefix) || set(l, "tag", o->tag) ||
 	      set(l, "agent", o->agent) || set(l, "image", o->image) || set(l, "user", o->user) ||
-	      set(l, "provider", o->provider) || set(l, "network", o->network) ||
-	      set(l, "workspace", SBA_DEFAULT_WORKSPACE) || set(l, "version", SBA_VERSION) ||
-	      set(l, "creator", made_by) || set_int(l, "created", sba_unix_ms() / 1000) ||
+	      set(l, "provider", o->provider) || set(l, "base-url", o->base_url) ||
+	      set(l, "key-env", o->key_env) || set(l, "allow", rules.data ? rules.data : "") ||
+	      set(l, "network", o->network) || set(l, "workspace", SBA_DEFAULT_WORKSPACE) ||
+	      set(l, "version", SBA_VERSION) || set(l, "creator", made_by) ||
+	      set_int(l, "created", sba_unix_ms() / 1000) ||
 	      set_int(l, "keepalive", o->keepalive_ms) ||
 	      set_int(l, "max-lifetime", o->max_lifetime_ms);
 	if (bad)
@@ -148,6 +156,9 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->user = sba_label_get(labels, "user");
 	info->version = sba_label_get(labels, "version");
 	info->network = sba_label_get(labels, "network");
+	info->allow = sba_label_get(labels, "allow");
+	info->base_url = sba_label_get(labels, "base-url");
+	info->key_env = sba_label_get(labels, "key-env");
 	info->created = get_int(labels, "created");
 	info->keepalive_ms = get_int(labels, "keepalive");
 	info->max_lifetime_ms = get_int(labels, "max-lifetime");

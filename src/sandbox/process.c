@@ -6,6 +6,7 @@
 #include "sandbox/link.h"
 #include "sandbox/private.h"
 #include "sandbox/record.h"
+#include "sandbox/session.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -81,12 +82,30 @@ static int flush(struct sba_process *p, struct sba_error *err)
 	return rc;
 }
 
+/* Programs find the way out by these; the user's own come after and win. */
+static void put_proxy(struct sba_process *p)
+{
+	static const char *const names[] = { "http_proxy", "https_proxy", "HTTP_PROXY",
+					     "HTTPS_PROXY" };
+	uint16_t port = sba_session_proxy_port(p->sandbox->session);
+	char text[64];
+	for (size_t i = 0; port && i < SBA_ARRAY_LEN(names); i++) {
+		snprintf(text, sizeof(text), "%s=http://127.0.0.1:%u", names[i], (unsigned)port);
+		frame_text(p, SBA_RUN_ENV, text);
+	}
+	if (port) {
+		frame_text(p, SBA_RUN_ENV, "no_proxy=127.0.0.1,localhost");
+		frame_text(p, SBA_RUN_ENV, "NO_PROXY=127.0.0.1,localhost");
+	}
+}
+
 static void put_start(struct sba_process *p, const struct sba_exec_options *o, const char *nonce)
 {
 	char text[64];
 	frame(p, SBA_RUN_NONCE, nonce, SBA_RUN_NONCE_LEN);
 	for (size_t i = 0; o->argv[i]; i++)
 		frame_text(p, SBA_RUN_ARG, o->argv[i]);
+	put_proxy(p);
 	for (size_t i = 0; o->env && o->env[i]; i++)
 		frame_text(p, SBA_RUN_ENV, o->env[i]);
 	if (o->workdir)

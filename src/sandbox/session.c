@@ -9,6 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "proxy/proxy.h"
+
 enum {
 	OPEN_MS = 30 * 1000,
 	/* A channel that is lost so often is not worth opening again. */
@@ -36,6 +38,8 @@ struct sba_session {
 	struct held held[CHANNELS_MAX]; /* the last one is in use; the others are dead */
 	size_t n;
 	bool unsupported;
+	struct sba_proxy *proxy;
+	uint16_t proxy_port; /* inside */
 };
 
 int sba_session_new(struct sba_sandbox *s, struct sba_session **ret, struct sba_error *err)
@@ -116,8 +120,36 @@ void sba_session_free(struct sba_session *n)
 		return;
 	for (size_t i = 0; i < n->n; i++)
 		release(&n->held[i]);
+	sba_proxy_close(n->proxy);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
+}
+
+/* ---- the way out ---- */
+
+/* The label holds the rules as they were given, with spaces between. */
+static int split_rules(const char *label, struct sba_strv *ret, struct sba_error *err)
+{
+	int rc = 0;
+	for (const char *at = label; rc == 0 && *at; at += strspn(at, " ")) {
+		size_t len = strcspn(at, " ");
+		rc = sba_strv_addf(ret, err, "%.*s", (int)len, at);
+		at += len;
+	}
+	return rc;
+}
+
+static int open_proxy(struct sba_session *n, struct sba_error *err)
+{
+	const char *allow = n->sandbox->info.allow;
+	if (n->proxy || !*allow)
+		return 0;
+	SBA_STRV struct sba_strv rules = { 0 };
+	int rc = split_rules(allow, &rules, err);
+	const struct sba_proxy_options options = { .allow = (const char *const *)rules.v };
+	if (rc == 0)
+		rc = sba_proxy_open(&options, &n->proxy, err);
+	return rc;
 }
 
 /* ---- the channel ---- */
@@ -130,6 +162,11 @@ static int open_channel(struct sba_session *n, struct held *h, struct sba_error 
 	int rc = sba_channel_open(s->engine, s->container, NULL, until, &h->channel, err);
 	if (rc == 0)
 		rc = start_watch(h, err);
+	if (rc == 0)
+		rc = open_proxy(n, err);
+	if (rc == 0 && n->proxy)
+		rc = sba_channel_forward(h->channel, sba_proxy_port(n->proxy), until,
+					 &n->proxy_port, err);
 	if (rc < 0)
 		release(h);
 	return rc;
@@ -156,6 +193,14 @@ int sba_session_channel(struct sba_session *n, struct sba_channel **ret, struct 
 	int rc = channel_locked(n, ret, err);
 	pthread_mutex_unlock(&n->lock);
 	return rc;
+}
+
+uint16_t sba_session_proxy_port(struct sba_session *n)
+{
+	pthread_mutex_lock(&n->lock);
+	uint16_t port = n->proxy_port;
+	pthread_mutex_unlock(&n->lock);
+	return port;
 }
 
 /* A port that is forwarded already stays the same for all who ask. */
