@@ -5,20 +5,36 @@
 #include <string.h>
 
 struct chat_options {
-	const char *model, *script;
+	struct cli_way way; /* first: its table counts from here */
 	int64_t timeout, idle_timeout;
 };
 
 #define FIELD(name) offsetof(struct chat_options, name)
 
 static const struct cli_option chat_options[] = {
-	{ "model", 'm', CLI_STRING, "MODEL", "the model's name", FIELD(model), 0 },
-	{ "script", 0, CLI_STRING, "FILE", "what the scripted model says", FIELD(script), 0 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)", FIELD(timeout), 0 },
 	{ "idle-timeout", 0, CLI_DURATION, "TIME",
 	  "ends a turn that is quiet so long (10m; 0: none)", FIELD(idle_timeout), 0 },
 	{ 0 },
 };
+
+/* What the sandbox was made for, unless this turn says otherwise. */
+static struct cli_way way_of(const struct cli_way *asked, const struct sba_sandbox_info *info)
+{
+	struct cli_way w = *asked;
+	bool elsewhere = w.provider || w.base_url || w.key_env || w.key_file;
+	if (!strcmp(info->provider, "scripted")) {
+		w.offline = !elsewhere;
+		return w;
+	}
+	if (!w.offline && !w.provider && *info->provider)
+		w.provider = info->provider;
+	if (!w.offline && !w.base_url && *info->base_url)
+		w.base_url = info->base_url;
+	if (!w.offline && !w.key_env && !w.key_file && *info->key_env)
+		w.key_env = info->key_env;
+	return w;
+}
 
 static int chat(struct cli *cli, const void *options, const struct cli_args *args)
 {
@@ -36,12 +52,11 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 	if (rc < 0)
 		return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing was begun")
 					    : cli_report(cli, &err);
+	const struct cli_way way = way_of(&o->way, sba_sandbox_info(s));
 	struct cli_turn turn = {
 		.prompt = prompt,
 		.prompt_len = len,
-		.model = o->model,
-		.script = o->script,
-		.offline = !strcmp(sba_sandbox_info(s)->provider, "scripted"),
+		.way = &way,
 		.timeout = o->timeout,
 		.idle_timeout = o->idle_timeout,
 	};
@@ -56,7 +71,7 @@ const struct cli_command cli_command_chat = {
 	.help = "one turn with the agent in NAME",
 	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.",
 	.example = "sandbox-agent chat calm-fox \"now make it faster\"",
-	.tables = { chat_options },
+	.tables = { chat_options, cli_way_options },
 	.options_size = sizeof(struct chat_options),
 	.min_args = 1,
 	.max_args = -1,

@@ -105,7 +105,7 @@ struct cli {
 
 extern const struct cli_option cli_global_options[];
 
-enum { CLI_TABLES_MAX = 2 };
+enum { CLI_TABLES_MAX = 3 };
 
 struct cli_command {
 	const char *name; /* one word or two: "image build" */
@@ -128,7 +128,7 @@ struct cli_command {
 extern const struct cli_command cli_command_run, cli_command_up, cli_command_chat;
 extern const struct cli_command cli_command_exec, cli_command_shell, cli_command_cp;
 extern const struct cli_command cli_command_ps, cli_command_inspect, cli_command_stop;
-extern const struct cli_command cli_command_rm, cli_command_gc;
+extern const struct cli_command cli_command_port, cli_command_rm, cli_command_gc;
 extern const struct cli_command cli_command_image_tag, cli_command_image_build;
 extern const struct cli_command cli_command_image_pull, cli_command_image_ls;
 extern const struct cli_command cli_command_model, cli_command_doctor;
@@ -288,11 +288,25 @@ void cli_build_progress(void *user, const struct sba_progress *p);
 
 /* ---- making sandboxes (spawn.c) ---- */
 
-struct cli_spawn {
-	const char *model, *script, *image, *pull, *name, *tag, *workspace, *user, *runtime,
-		*ca_file;
+/* ---- the way to a model (way.c) ---- */
+
+struct cli_way {
 	bool offline;
-	struct cli_list env, env_file;
+	const char *script, *model, *provider, *base_url, *key_env, *key_file, *ca_file;
+	int64_t max_tokens, max_requests;
+};
+/* Options of it for a table whose struct begins with a cli_way. */
+extern const struct cli_option cli_way_options[];
+/* What makes no sense together. */
+int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err);
+/* Opens the agent in s: reads script and key, which goes nowhere else. */
+int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
+		 struct sba_agent **ret, struct sba_error *err);
+
+struct cli_spawn {
+	struct cli_way way; /* first: its table counts from here */
+	const char *image, *pull, *name, *tag, *workspace, *user, *runtime, *network;
+	struct cli_list env, env_file, allow;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
 	double cpus;
 };
@@ -337,8 +351,8 @@ void cli_render_fini(struct cli_render *r);
 struct cli_turn {
 	const char *prompt;
 	size_t prompt_len;
-	const char *model, *script;
-	bool offline;
+	const struct cli_way *way;
+	bool one_turn; /* the sandbox ends with it */
 	int64_t timeout, idle_timeout;
 	bool hold_result; /* --json: the last object goes to `result`, not to stdout */
 	json_t *result;

@@ -73,6 +73,7 @@ static int parse_and_run(struct cli *cli, char **words)
 	struct cli_scope scopes[CLI_TABLES_MAX + 1] = {
 		{ c->tables[0], options },
 		{ c->tables[1], options },
+		{ c->tables[2], options },
 		{ cli_global_options, cli },
 	};
 	struct cli_args args = { 0 };

@@ -166,9 +166,8 @@ static int turn_and_files(struct cli *cli, const struct run_options *o, struct s
 	struct cli_turn turn = {
 		.prompt = prompt,
 		.prompt_len = len,
-		.model = o->spawn.model,
-		.script = o->spawn.script,
-		.offline = o->spawn.offline,
+		.way = &o->spawn.way,
+		.one_turn = !o->keep,
 		.timeout = o->spawn.timeout,
 		.idle_timeout = o->spawn.idle_timeout,
 		.hold_result = true,
@@ -227,7 +226,7 @@ const struct cli_command cli_command_run = {
 	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.",
 	.example =
 		"sandbox-agent run claude --offline \"write hello.py and run it\" --get hello.py",
-	.tables = { run_options, cli_spawn_options },
+	.tables = { run_options, cli_way_options, cli_spawn_options },
 	.options_size = sizeof(struct run_options),
 	.min_args = 1,
 	.max_args = -1,

@@ -8,10 +8,6 @@
 #define FIELD(name) offsetof(struct cli_spawn, name)
 
 const struct cli_option cli_spawn_options[] = {
-	{ "offline", 0, CLI_FLAG, NULL, "the scripted model: no key, no network", FIELD(offline),
-	  0 },
-	{ "script", 0, CLI_STRING, "FILE", "what the scripted model says", FIELD(script), 0 },
-	{ "model", 'm', CLI_STRING, "MODEL", "the model's name", FIELD(model), 0 },
 	{ "image", 0, CLI_STRING, "REF", "an image (default: the agent's pinned one)", FIELD(image),
 	  0 },
 	{ "pull", 0, CLI_STRING, "missing|never|always", "when to pull the image (missing)",
@@ -26,13 +22,15 @@ const struct cli_option cli_spawn_options[] = {
 	{ "memory", 0, CLI_SIZE, "SIZE", "at most so much memory (2g)", FIELD(memory), 1 << 20 },
 	{ "cpus", 0, CLI_DOUBLE, "N", "at most so many CPUs (2)", FIELD(cpus), 0 },
 	{ "pids", 0, CLI_INT, "N", "at most so many processes (512)", FIELD(pids), 1 },
+	{ "network", 0, CLI_STRING, "open|sealed", "sealed: loopback only (open)", FIELD(network),
+	  0 },
+	{ "allow", 0, CLI_LIST, "HOST[:PORT]", "what a sealed sandbox reaches; implies sealed",
+	  FIELD(allow), 0 },
 	{ "runtime", 0, CLI_STRING, "NAME", "the engine's runtime to use", FIELD(runtime), 0 },
 	{ "keepalive", 0, CLI_DURATION, "TIME",
 	  "idle time until it ends itself (run 30s, up 1h; 0: never)", FIELD(keepalive), 0 },
 	{ "max-lifetime", 0, CLI_DURATION, "TIME", "ends it in any case (run 6h, up 24h; 0: never)",
 	  FIELD(max_lifetime), 0 },
-	{ "ca-file", 0, CLI_STRING, "FILE", "a CA bundle that programs inside trust",
-	  FIELD(ca_file), 0 },
 	{ 0 },
 };
 
@@ -43,23 +41,13 @@ static enum sba_pull pull_of(const char *word)
 	return word && !strcmp(word, "always") ? SBA_PULL_ALWAYS : SBA_PULL_MISSING;
 }
 
-static int check(const struct cli_spawn *o, struct sba_error *err)
-{
-	if (o->offline)
-		return 0;
-	if (o->script)
-		return cli_fail(err, SBA_EINVAL, "add --offline", "--script is for --offline");
-	return cli_fail(err, SBA_EUNSUPPORTED, "--offline runs the scripted model",
-			"calls to a real model need the relay, which this version does not have");
-}
-
 /* The image, on the engine. */
 static int image_for(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		     const char **ret_ref, struct sba_error *err)
 {
 	struct cli_build build = { .cli = cli };
 	struct sba_image_options io = {
-		.ca_file = o->ca_file,
+		.ca_file = o->way.ca_file,
 		.progress = cli->json ? NULL : cli_build_progress,
 		.user = &build,
 	};
@@ -96,7 +84,11 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		.image = image,
 		.user = o->user,
 		.agent = agent,
-		.provider = "scripted",
+		.provider = o->way.offline ? "scripted" : o->way.provider,
+		.base_url = o->way.base_url,
+		.key_env = o->way.key_env,
+		.network = o->network,
+		.allow = o->allow.v,
 		.env = (const char *const *)env.v,
 		.keepalive_ms = o->keepalive,
 		.max_lifetime_ms = o->max_lifetime,
@@ -104,7 +96,7 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		.cpus = o->cpus,
 		.pids = o->pids,
 		.runtime = o->runtime,
-		.ca_file = o->ca_file,
+		.ca_file = o->way.ca_file,
 	};
 	if (rc == 0)
 		rc = sba_sandbox_create(cli->engine, &so, ret, err);
@@ -151,7 +143,7 @@ int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	struct sba_sandbox *s = NULL;
 	int rc = cli_check_agent(agent, err);
 	if (rc == 0)
-		rc = check(o, err);
+		rc = cli_way_check(&o->way, agent, err);
 	if (rc == 0)
 		rc = cli_engine(cli, err);
 	if (rc == 0)

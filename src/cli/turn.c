@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PROMPT_MAX = 256 << 20, SCRIPT_MAX = 16 << 20, TICK_MS = 1000 };
+enum { PROMPT_MAX = 256 << 20, TICK_MS = 1000 };
 
 int cli_turn_prompt(const char *word, char **ret, size_t *ret_len, struct sba_error *err)
 {
@@ -44,7 +44,8 @@ static void header(struct cli *cli, const struct sba_sandbox_info *i)
 	cli_ref_version(i->image, i->agent, version, sizeof(version));
 	fprintf(stderr, "%s%s%s%s%s %s %s model %s sandbox %s\n",
 		cli_sgr(look->err_colour, "1", bold), i->agent, look->err_colour ? "\033[0m" : "",
-		version[0] ? " " : "", version, dot, i->provider, dot, i->name);
+		version[0] ? " " : "", version, dot, *i->provider ? i->provider : "real", dot,
+		i->name);
 }
 
 static void header_json(const struct sba_sandbox_info *i)
@@ -105,18 +106,6 @@ static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, s
 	return cli_report(cli, &result.error);
 }
 
-static int open_agent(struct sba_sandbox *s, const struct cli_turn *o, struct sba_agent **ret,
-		      struct sba_error *err)
-{
-	CLI_FREE char *script = NULL;
-	size_t len;
-	int rc = o->script ? cli_read_file(o->script, SCRIPT_MAX, &script, &len, err) : 0;
-	struct sba_agent_options ao = { .offline = o->offline,
-					.script = script,
-					.model = o->model };
-	return rc < 0 ? rc : sba_agent_open(s, &ao, ret, err);
-}
-
 static int one_turn(struct cli *cli, struct sba_agent *a, struct cli_turn *o,
 		    const struct sba_turn_options *to, int *ret_status, struct sba_error *err)
 {
@@ -156,7 +145,7 @@ int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o)
 	struct sba_agent *a = NULL;
 	struct sba_error err;
 	int status = 0;
-	int rc = open_agent(s, o, &a, &err);
+	int rc = cli_way_open(o->way, s, o->one_turn, &a, &err);
 	if (rc == 0 && cli->json)
 		header_json(sba_sandbox_info(s));
 	else if (rc == 0)
