@@ -61,11 +61,19 @@ static void add(struct wait *wait, struct sba_session_stream *owner, int fd, sho
 	wait->owner[wait->count++] = owner;
 }
 
-static void add_stream(struct wait *wait, struct sba_session_stream *stream, bool room)
+static void add_sink(struct wait *wait, struct sba_session_stream *stream)
 {
 	if (stream->connecting || stream->queue.at < stream->queue.len)
 		add(wait, stream, stream->sink, POLLOUT);
-	if (!stream->paused || !room)
+}
+
+/* Only of use while there is room for what a source says. */
+static void add_sources(struct sba_session *session, struct wait *wait,
+			struct sba_session_stream *stream)
+{
+	if (!stream->paused)
+		return;
+	if (stream->kind == SBA_KIND_LISTEN && !sba_session_pump_accepts(session))
 		return;
 	for (int i = 0; i < 2; i++) {
 		if (stream->source[i] >= 0)
@@ -83,8 +91,11 @@ static void gather(struct sba_session *session, struct wait *wait)
 	add(wait, NULL, session->out.at < session->out.len ? STDOUT_FILENO : -1, POLLOUT);
 	add(wait, NULL, session->sigfd, POLLIN);
 	for (size_t i = 0; i < SBA_SESSION_SLOTS; i++) {
-		if (session->streams[i].id != 0)
-			add_stream(wait, &session->streams[i], room >= SBA_SESSION_FRAME_ROOM);
+		if (session->streams[i].id == 0)
+			continue;
+		add_sink(wait, &session->streams[i]);
+		if (room >= SBA_SESSION_FRAME_ROOM)
+			add_sources(session, wait, &session->streams[i]);
 	}
 	for (size_t i = 0; i < session->n_drains; i++)
 		add(wait, NULL, session->drains[i], POLLIN);

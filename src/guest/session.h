@@ -22,6 +22,7 @@ enum {
 	SBA_SESSION_IN_SIZE = 128 * 1024,
 	/* Streams that are open, and children that still end after theirs closed. */
 	SBA_SESSION_SLOTS = 2 * SBA_CHANNEL_STREAMS_MAX,
+	SBA_SESSION_BACKLOG = 1024,
 	SBA_SESSION_WAITING = 64,           /* accepted and not yet claimed by the host */
 	SBA_SESSION_WAITING_MS = 10 * 1000, /* then nobody wants the connection */
 	SBA_SESSION_DRAINS = 128,           /* output that nobody reads any more */
@@ -129,6 +130,8 @@ void sba_session_end_all(struct sba_session *session);
 
 /* ---- session_pump.c: bytes of one stream ---- */
 
+/* True if there is room for one more connection that waits for the host. */
+bool sba_session_pump_accepts(struct sba_session *session);
 /* nghttp2's source of the data of an answer. */
 ssize_t sba_session_pump_source(nghttp2_session *h2, int32_t id, uint8_t *buf, size_t length,
 				uint32_t *flags, nghttp2_data_source *source, void *user);

@@ -118,7 +118,7 @@ static int start_listening(struct sba_session_stream *stream)
 
 	stream->source[0] = fd;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    listen(fd, SBA_SESSION_WAITING) < 0 ||
+	    listen(fd, SBA_SESSION_BACKLOG) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&address, &len) < 0)
 		return errno;
 	stream->port = ntohs(address.sin_port);

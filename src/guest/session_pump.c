@@ -96,32 +96,28 @@ static void put_id(uint8_t *to, uint32_t id)
 	memcpy(to, &wire, sizeof(wire));
 }
 
-static size_t wait_for_claim(struct sba_session *session, int fd, uint8_t *to)
+static struct sba_session_waiting *free_place(struct sba_session *session)
 {
 	for (size_t i = 0; i < SBA_SESSION_WAITING; i++) {
-		struct sba_session_waiting *waiting = &session->waiting[i];
-
-		if (waiting->id != 0)
-			continue;
-		*waiting = (struct sba_session_waiting){
-			.id = ++session->last_connection,
-			.fd = fd,
-			.since = sba_guest_now_ms(CLOCK_MONOTONIC),
-		};
-		put_id(to, waiting->id);
-		return sizeof(waiting->id);
+		if (session->waiting[i].id == 0)
+			return &session->waiting[i];
 	}
-	close(fd);
-	return 0;
+	return NULL;
+}
+
+bool sba_session_pump_accepts(struct sba_session *session)
+{
+	return free_place(session) != NULL;
 }
 
 /* The port first, then the id of each connection as it comes. */
 static size_t accept_one(struct sba_session *session, struct sba_session_stream *stream,
 			 uint8_t *to, size_t size)
 {
+	struct sba_session_waiting *place = free_place(session);
 	int fd;
 
-	if (size < sizeof(uint32_t))
+	if (size < sizeof(place->id) || !place)
 		return 0;
 	if (!stream->said_port) {
 		stream->said_port = true;
@@ -130,7 +126,15 @@ static size_t accept_one(struct sba_session *session, struct sba_session_stream 
 		return 2;
 	}
 	fd = accept4(stream->source[0], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	return fd < 0 ? 0 : wait_for_claim(session, fd, to);
+	if (fd < 0)
+		return 0;
+	*place = (struct sba_session_waiting){
+		.id = ++session->last_connection,
+		.fd = fd,
+		.since = sba_guest_now_ms(CLOCK_MONOTONIC),
+	};
+	put_id(to, place->id);
+	return sizeof(place->id);
 }
 
 static void drain_later(struct sba_session *session, int fd)

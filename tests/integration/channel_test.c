@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The channel over an exec of a real engine, into a sandbox. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/live.h"
+#include "wire/channel_command.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct sba_sandbox *box;
+
+static struct sba_until soon(void)
+{
+	return sba_until_in(30 * 1000);
+}
+
+static struct sba_channel *open_channel(struct sba_engine *e)
+{
+	struct sba_channel *c;
+	struct sba_error err;
+	if (sba_channel_open(e, sba_sandbox_container(box), NULL, soon(), &c, &err) < 0)
+		fail_msg("%s", err.text);
+	return c;
+}
+
+static int begin(void **state)
+{
+	if (live_begin(state) < 0)
+		return -1;
+	box = live_sandbox((struct sba_sandbox_options){ .name = "channel" });
+	return 0;
+}
+
+static void remove_box(void **state)
+{
+	(void)state;
+	live_remove(box);
+}
+
+/* ---- commands ---- */
+
+static void five_hundred_commands_one_after_the_other(void **state)
+{
+	struct sba_channel *c = open_channel(live.engine);
+	(void)state;
+	for (int i = 0; i < 500; i++)
+		command_ok(c, "true");
+	sba_channel_close(c);
+}
+
+static void fifty_commands_at_once(void **state)
+{
+	enum { COUNT = 50 };
+	static struct command k[COUNT];
+	struct sba_channel *c = open_channel(live.engine);
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		char script[64];
+		snprintf(script, sizeof(script), "read line; echo \"$line\"; exit %d", i);
+		command_sh(&k[i], c, script, true);
+	}
+	for (int i = COUNT - 1; i >= 0; i--) {
+		command_send(&k[i], SBA_RUN_DATA, "hello\n", 6);
+		assert_int_equal(command_wait(&k[i]), SBA_END_EXIT);
+		assert_int_equal(k[i].number, i);
+		command_said(&k[i], "hello\n");
+		command_close(&k[i]);
+	}
+	sba_channel_close(c);
+}
+
+/* 256 MiB up and the same down at once, the sums of both ends compared. */
+static void a_quarter_of_a_gibibyte_both_ways(void **state)
+{
+	enum { STEP = 64 * 1024, BEGUN = 47 };
+	static const uint64_t size = 256ULL * 1024 * 1024;
+	static unsigned char data[STEP];
+	SBA_BUF struct sba_buf block = SBA_BUF_INIT(2 * STEP);
+	struct sba_channel *c = open_channel(live.engine);
+	struct command k;
+	uint64_t sent = 0, sum = 0;
+	size_t at = 0;
+	(void)state;
+	command_sh(&k, c, "exec cat", true);
+	while (k.bytes[0] < BEGUN)
+		assert_true(command_read(&k, COMMAND_WAIT_MS) > 0);
+	k.count_only = true;
+	for (size_t i = 0; i < STEP; i++)
+		data[i] = (unsigned char)(i * 7 + i / 251);
+	command_frame(&block, SBA_RUN_DATA, data, STEP);
+	while (k.bytes[0] < BEGUN + size) {
+		ssize_t n = 0;
+		if (sent < size)
+			n = sba_channel_run_write(k.run, block.data + at, block.len - at, &k.err);
+		assert_true(n >= 0);
+		at += (size_t)n;
+		if (at == block.len) {
+			at = 0;
+			sent += STEP;
+			for (size_t i = 0; i < STEP; i++)
+				sum = sum * 31 + data[i];
+		}
+		ssize_t got = command_read(&k, n > 0 ? 0 : 10);
+		assert_true(got > 0 || got == SBA_ETIMEOUT);
+	}
+	assert_int_equal(k.sum, sum);
+	command_send(&k, SBA_RUN_EOF, "", 0);
+	assert_int_equal(command_wait(&k), SBA_END_EXIT);
+	command_close(&k);
+	sba_channel_close(c);
+}
+
+static void a_reader_that_does_not_read_blocks_nobody(void **state)
+{
+	enum { COUNT = 8 };
+	struct command stuck[COUNT];
+	struct sba_channel *c = open_channel(live.engine);
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		command_sh(&stuck[i], c, "exec cat /dev/zero", false);
+		/* Some are read for a while, so that their windows grow. */
+		for (int j = 0; i < COUNT / 2 && j < 200; j++)
+			assert_true(command_read(&stuck[i], COMMAND_WAIT_MS) > 0);
+	}
+	command_ok(c, "head -c 20000000 /dev/zero >&2 2>&1 | cat; exit 0");
+	for (int i = 0; i < COUNT; i++)
+		command_close(&stuck[i]);
+	command_ok(c, "true");
+	sba_channel_close(c);
+}
+
+/* ---- connections ---- */
+
+static int listen_here(uint16_t *ret_port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 256), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	*ret_port = ntohs(a.sin_port);
+	return fd;
+}
+
+/* bash opens /dev/tcp itself: no tool is needed inside. */
+static void two_hundred_connections_from_inside(void **state)
+{
+	enum { COUNT = 200 };
+	struct sba_channel *c = open_channel(live.engine);
+	uint16_t port, inside;
+	struct sba_error err;
+	struct command k;
+	char script[512];
+	int fds[COUNT];
+	(void)state;
+	int listener = listen_here(&port);
+	assert_int_equal(sba_channel_forward(c, port, soon(), &inside, &err), 0);
+	snprintf(script, sizeof(script),
+		 "for i in $(seq %d); do exec {fd}<>/dev/tcp/127.0.0.1/%u || exit 9; fds+=($fd); "
+		 "echo $i >&$fd; done; n=0; for fd in ${fds[@]}; do read x <&$fd; "
+		 "n=$((n+x)); done; test $n = %d",
+		 COUNT, inside, COUNT * (COUNT + 1));
+	const char *const argv[] = { "bash", "-c", script, NULL };
+	command_start(&k, c, argv, false);
+	for (int i = 0; i < COUNT; i++)
+		assert_true((fds[i] = accept(listener, NULL, NULL)) >= 0);
+	for (int i = 0; i < COUNT; i++) {
+		char text[16] = "";
+		for (size_t n = 0; !strchr(text, '\n'); n++)
+			assert_int_equal(recv(fds[i], text + n, 1, 0), 1);
+		int len = snprintf(text, sizeof(text), "%d\n", 2 * atoi(text));
+		assert_int_equal(send(fds[i], text, (size_t)len, 0), len);
+		close(fds[i]);
+	}
+	assert_int_equal(command_wait(&k), SBA_END_EXIT);
+	assert_int_equal(k.number, 0);
+	command_close(&k);
+	close(listener);
+	sba_channel_close(c);
+}
+
+/* ---- ends ---- */
+
+/* A process that holds a channel with a command on it; what it does with it. */
+static pid_t start_client(const char *script)
+{
+	int ready[2];
+	char byte;
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct sba_engine *e = NULL;
+		struct command k;
+		close(live.lifeline);
+		alarm(100);
+		if (sba_engine_open(NULL, &e, NULL) < 0)
+			_exit(1);
+		command_sh(&k, open_channel(e), script, false);
+		while (command_read(&k, COMMAND_WAIT_MS) > 0)
+			if (write(ready[1], "x", 1) != 1)
+				_exit(1);
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static const char everlasting[] =
+	"trap '' TERM HUP; (setsid sh -c 'trap \"\" TERM HUP; sleep 4242') & sleep 4243";
+
+static void await_gone(int64_t ms)
+{
+	live_await_inside(sba_sandbox_container(box), "sleep 424", false, ms);
+}
+
+static void a_killed_client_leaves_nothing_running(void **state)
+{
+	int status;
+	(void)state;
+	pid_t pid = start_client(everlasting);
+	live_await_inside(sba_sandbox_container(box), "sleep 4242", true, 10000);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	await_gone(8000);
+}
+
+static void a_stopped_client_counts_as_gone(void **state)
+{
+	int status;
+	(void)state;
+	pid_t pid = start_client(everlasting);
+	live_await_inside(sba_sandbox_container(box), "sleep 4242", true, 10000);
+	kill(pid, SIGSTOP);
+	await_gone(SBA_CHANNEL_GUEST_SILENCE_MS + 15000);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
+static void a_session_killed_inside_is_told_at_once(void **state)
+{
+	struct sba_channel *c = open_channel(live.engine);
+	struct sba_channel *other = open_channel(live.engine);
+	struct command k;
+	(void)state;
+	command_sh(&k, c, "sleep 4244", false);
+	assert_true(command_read(&k, COMMAND_WAIT_MS) > 0);
+	int64_t began = sba_now_ms();
+	/* The session is the parent's parent of the command. */
+	command_ok(other, "for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in "
+			  "'" SBA_GUEST_PATH " session ') pids=\"$pids ${p#/proc/}\";; esac; done; "
+			  "mine=$(awk '{print $4}' /proc/$PPID/stat); "
+			  "for p in $pids; do test $p = $mine -o $p = $PPID || kill -9 $p; done");
+	assert_int_equal(command_read(&k, COMMAND_WAIT_MS), SBA_ELOST);
+	assert_true(sba_now_ms() - began < 5000);
+	command_close(&k);
+	sba_channel_close(c);
+	sba_channel_close(other);
+	await_gone(8000);
+}
+
+static void no_guest_is_told_apart(void **state)
+{
+	struct sba_channel *c;
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(sba_channel_open(live.engine, "sbatest-no-such", NULL, soon(), &c, &err),
+			 SBA_ENOTFOUND);
+	assert_int_equal(sba_channel_open(live.engine, sba_sandbox_container(box), "no-such-user",
+					  soon(), &c, &err),
+			 SBA_ENOTFOUND);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		LIVE_STEP(five_hundred_commands_one_after_the_other),
+		LIVE_STEP(fifty_commands_at_once),
+		LIVE_STEP(a_quarter_of_a_gibibyte_both_ways),
+		LIVE_STEP(a_reader_that_does_not_read_blocks_nobody),
+		LIVE_STEP(two_hundred_connections_from_inside),
+		LIVE_STEP(a_killed_client_leaves_nothing_running),
+		LIVE_STEP(a_stopped_client_counts_as_gone),
+		LIVE_STEP(a_session_killed_inside_is_told_at_once),
+		LIVE_STEP(no_guest_is_told_apart),
+		LIVE_STEP(remove_box),
+		LIVE_STEP(live_nothing_is_left),
+	};
+	return live_run(tests, begin, live_end);
+}
