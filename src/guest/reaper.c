@@ -29,6 +29,7 @@ enum { ID_REAL = 61001, ID_EFFECTIVE = 61002, ID_SAVED = 61003 };
 
 enum {
 	PERIOD_MIN_MS = 250,
+	PERIOD_EARLY_MS = 10, /* a main process that dies unseen would be waited for */
 	PERIOD_PER_COST = 20, /* a crowded process table may take 5 % of one core, no more */
 };
 
@@ -72,13 +73,13 @@ static int scan_and_judge(int proc, struct sba_reaper *reaper)
 
 /* CPU time, not wall time: a crowd inside must not be able to slow the scans
  * down by more than their true cost. */
-static void rest(int64_t cost_ms)
+static void rest(int64_t cost_ms, int64_t at_least_ms)
 {
 	int64_t period = cost_ms * PERIOD_PER_COST;
 	struct timespec pause;
 
-	if (period < PERIOD_MIN_MS)
-		period = PERIOD_MIN_MS;
+	if (period < at_least_ms)
+		period = at_least_ms;
 	pause = (struct timespec){ .tv_sec = period / 1000, .tv_nsec = period % 1000 * 1000000 };
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
@@ -94,7 +95,8 @@ static int watch(int proc, struct sba_reaper *reaper)
 			verdict = scan_and_judge(proc, reaper);
 		if (verdict != 0)
 			return verdict;
-		rest(sba_guest_now_ms(CLOCK_PROCESS_CPUTIME_ID) - before);
+		rest(sba_guest_now_ms(CLOCK_PROCESS_CPUTIME_ID) - before,
+		     reaper->main_known ? PERIOD_MIN_MS : PERIOD_EARLY_MS);
 	}
 }
 
