@@ -307,6 +307,13 @@ int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *ho
 
 /* ---- upload ---- */
 
+/* Engine 20.10 answers 500, without a word, for a path that leads through a
+ * file; the search for what exists then meets that file. */
+static bool may_be_missing(int stat_rc)
+{
+	return stat_rc == SBA_ENOTFOUND || stat_rc == SBA_EENGINE;
+}
+
 int sba_inside_place(struct sba_sandbox *s, const char *path, struct sba_inside_place *ret,
 		     struct sba_error *err)
 {
@@ -324,7 +331,7 @@ int sba_inside_place(struct sba_sandbox *s, const char *path, struct sba_inside_
 					parent);
 		if (rc == 0)
 			break;
-		if (rc != SBA_ENOTFOUND || !*parent)
+		if (!may_be_missing(rc) || !*parent)
 			return rc;
 		slash = strrchr(parent, '/');
 		char longer[SBA_INSIDE_PATH_MAX];
@@ -458,7 +465,7 @@ int sba_sandbox_upload(struct sba_sandbox *s, const char *host_path, const char 
 				 inside[len - 1] == '/' ? "" : "/", base_name(real));
 		if (n < 0 || (size_t)n >= sizeof(inside) - len)
 			rc = sba_fail(err, SBA_EINVAL, "path '%.60s…': too long", path);
-	} else if (rc == SBA_ENOTFOUND) {
+	} else if (may_be_missing(rc)) {
 		rc = 0;
 	}
 	if (rc == 0)
