@@ -18,6 +18,7 @@ enum { STACK = 512 * SBA_KIB }; /* resolver plugins take more than our own code 
 struct sba_proxy_lookup {
 	atomic_int users; /* its thread, and who waits for it */
 	pthread_t thread;
+	bool joined;
 	int done_fd;
 	sba_proxy_resolve_fn *resolve;
 	void *resolve_user;
@@ -115,9 +116,11 @@ int sba_proxy_lookup_wait(struct sba_proxy_lookup *l, struct sba_until until,
 			  struct sba_proxy_addresses *ret, struct sba_error *err)
 {
 	int rc = sba_wait_fd(l->done_fd, POLLIN, until, err);
-	if (rc >= 0 && l->rc < 0) {
+	if (rc >= 0) {
+		pthread_join(l->thread, NULL);
+		l->joined = true;
 		rc = l->rc;
-		if (err)
+		if (rc < 0 && err)
 			*err = l->err;
 	}
 	if (rc < 0)
@@ -130,9 +133,9 @@ void sba_proxy_lookup_end(struct sba_proxy_lookup *l, struct sba_until until)
 {
 	if (!l)
 		return;
-	if (sba_wait_fd(l->done_fd, POLLIN, until, NULL) > 0)
+	if (!l->joined && sba_wait_fd(l->done_fd, POLLIN, until, NULL) > 0)
 		pthread_join(l->thread, NULL);
-	else
+	else if (!l->joined)
 		pthread_detach(l->thread);
 	release(l);
 }

@@ -400,8 +400,9 @@ static void chunks_are_written_anew_without_trailers(void **state)
 	expect_end(fd);
 	close(fd);
 	assert_int_equal(world_seen(w, 0).sent, strlen(head));
-	assert_body(w, "Transfer-Encoding: chunked\r\n", "2\r\nab\r\n0\r\n\r\n",
-		    "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+	assert_body(w, "Transfer-Encoding: chunked\r\n", "1\r\na\r\n0\r\n\r\n",
+		    "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+		    "1\r\na\r\n0\r\n\r\n");
 }
 
 static void chunks_that_are_not_well_formed_are_refused(void **state)
