@@ -44,7 +44,7 @@ static void check_names(const char *dir, const char *may_be)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char root[] = "/tmp/sba-fuzz-XXXXXX", work[64], dest[64];
+	char root[] = "/tmp/sba-fuzz-XXXXXX", work[64], dest[80];
 	if (size == 0)
 		return 0;
 	must(mkdtemp(root) != NULL);
