@@ -70,7 +70,8 @@ struct sba_session_stream {
 	bool gone;     /* the child has ended: what its pipes hold is the rest */
 	bool cut;      /* nothing more will come from the host */
 	bool connecting;
-	bool wide; /* has the full window */
+	bool wide;  /* has the full window */
+	bool roomy; /* has a large pipe for its output */
 	uint16_t port;
 	bool said_port;
 	struct sba_session_queue queue;
@@ -86,9 +87,9 @@ struct sba_session {
 	nghttp2_session *h2;
 	int sigfd;
 	bool ending;
-	bool failed; /* the host broke the protocol, or memory is out */
-	size_t wide;
-	int64_t heard; /* when the last byte came */
+	bool failed;        /* the host broke the protocol, or memory is out */
+	size_t wide, roomy; /* streams that are so */
+	int64_t heard;      /* when the last byte came */
 	int64_t next_ping;
 	uint32_t last_connection;
 	struct sba_session_out out;

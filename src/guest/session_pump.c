@@ -43,6 +43,20 @@ static void break_connection(struct sba_session *session, const struct sba_sessi
 					  NGHTTP2_CONNECT_ERROR);
 }
 
+/*
+ * A pipe that is ever full gets more room. Only then, and only some: beyond
+ * pipe-user-pages-soft every new pipe of the user, whatever the sandbox,
+ * would shrink to a page or two.
+ */
+static void widen_source(struct sba_session *session, struct sba_session_stream *stream, int which)
+{
+	if (stream->roomy || session->roomy >= SBA_SESSION_WIDE)
+		return;
+	stream->roomy = true;
+	session->roomy++;
+	fcntl(stream->source[which], F_SETPIPE_SZ, PIPE_WIDE);
+}
+
 /* From one source: bytes, 0 for nothing now; closes it at its end. */
 static size_t read_one(struct sba_session *session, struct sba_session_stream *stream, int which,
 		       uint8_t *to, size_t size)
@@ -52,6 +66,8 @@ static size_t read_one(struct sba_session *session, struct sba_session_stream *s
 	if (stream->source[which] < 0)
 		return 0;
 	got = read(stream->source[which], to, size);
+	if (got == (ssize_t)size && stream->kind == SBA_KIND_CHILD)
+		widen_source(session, stream, which);
 	if (got > 0)
 		return (size_t)got;
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -343,6 +359,8 @@ void sba_session_pump_close(struct sba_session *session, struct sba_session_stre
 	drop_queue(&stream->queue);
 	if (stream->wide)
 		session->wide--;
-	stream->wide = false;
+	if (stream->roomy)
+		session->roomy--;
+	stream->wide = stream->roomy = false;
 	stream->id = 0;
 }
