@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The real CLIs in the real images, against the scripted model: everything
+ * that a user of `run`, `up` and `chat` counts on, for each of the two.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/live.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const agents[] = { "claude", "opencode" };
+#define EACH_AGENT(a) for (size_t a = 0; a < SBA_ARRAY_LEN(agents); a++)
+
+static int begin(void **state)
+{
+	struct sba_images *images = NULL;
+	if (live_begin(state) < 0 || sba_images_open(NULL, NULL, &images, NULL) < 0)
+		return -1;
+	int rc = 0;
+	EACH_AGENT(a)
+	{
+		SBA_JSON json_t *there = NULL;
+		const char *ref = sba_images_ref(images, agents[a]);
+		if (sba_image_inspect(live.engine, ref, sba_until_in(30000), &there, NULL) == 0)
+			continue;
+		print_error("image '%s' is missing: make images\n", ref);
+		rc = -1;
+	}
+	sba_images_close(images);
+	return rc;
+}
+
+static void up(const char *agent, const char *name)
+{
+	LIVE_CHILD c;
+	RUN(&c, "up", agent, "--offline", "--name", name, "--keepalive", "60s");
+	live_assert_says(&c, 0, NULL);
+}
+
+static void down(const char *name)
+{
+	LIVE_CHILD c;
+	RUN(&c, "rm", name);
+	live_assert_says(&c, 0, NULL);
+}
+
+static struct sba_sandbox *open_box(const char *name)
+{
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	if (sba_sandbox_open(live.engine, live.prefix, name, &s, &err) < 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+/* ---- the demonstration ---- */
+
+static void assert_tool_worked(json_t *lines, const char *tool, bool exit_code)
+{
+	size_t i, calls = 0, results = 0;
+	json_t *one;
+	json_array_foreach(lines, i, one)
+	{
+		const char *kind = sba_json_str(one, "kind"), *t = sba_json_str(one, "tool");
+		if (!kind || !t || strcmp(t, tool) != 0)
+			continue;
+		calls += strcmp(kind, "tool_call") == 0;
+		if (strcmp(kind, "tool_result") != 0)
+			continue;
+		results++;
+		assert_false(sba_json_bool(one, "failed", true));
+		if (exit_code)
+			assert_int_equal(sba_json_int(one, "exit_code", 0), 0);
+	}
+	assert_int_equal(calls, 1);
+	assert_int_equal(results, 1);
+}
+
+static void the_demo_writes_runs_and_brings_home_a_quicksort(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		char get[300], file[64];
+		snprintf(file, sizeof(file), "out/%s-qs.py", agents[a]);
+		snprintf(get, sizeof(get), "/workspace/qs.py:%s", live_path(file));
+		RUN(&c, "--json", "run", agents[a], "--offline",
+		    "write a quicksort in Python to /workspace/qs.py and run it", "--get", get);
+		live_assert_says(&c, 0, NULL);
+		SBA_JSON json_t *lines = live_json_lines(&c);
+		assert_tool_worked(lines, "write", false);
+		assert_tool_worked(lines, "bash", true);
+		const json_t *result = live_json_line(lines, "result");
+		assert_string_equal(sba_json_str(result, "verdict"), "ok");
+		assert_true(sba_json_int(result, "usage.input", 0) > 0);
+		assert_true(sba_json_int(result, "usage.output", 0) > 0);
+		assert_int_equal(sba_json_int(result, "tools", 0), 2);
+		assert_non_null(strstr(sba_json_str(result, "text"), "/workspace/qs.py"));
+		assert_true(*sba_json_str(result, "session") != '\0');
+		SBA_FREE char *qs = live_read_file(live_path(file), NULL);
+		assert_non_null(qs);
+		assert_true(sba_starts_with(qs, "def quicksort(items):\n"));
+		assert_int_equal(live_container_count(), 0);
+	}
+}
+
+static void a_run_is_readable_in_words(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		RUN(&c, "run", agents[a], "--offline", "run: echo from-inside; exit 3");
+		live_assert_says(&c, 0, "exit 3");
+		assert_non_null(strstr(c.err.data, "echo from-inside"));
+		assert_non_null(strstr(c.out.data, "from-inside"));
+		assert_null(strchr(c.err.data, '\033'));
+	}
+}
+
+/* ---- conversation ---- */
+
+static void a_second_turn_remembers_the_first(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD first, second;
+		up(agents[a], "talk");
+		RUN(&first, "-q", "chat", "talk", "my colour is blue");
+		live_assert_says(&first, 0, NULL);
+		assert_non_null(strstr(first.out.data, "(message 1)"));
+		RUN(&second, "-q", "chat", "talk", "and now?");
+		live_assert_says(&second, 0, NULL);
+		assert_non_null(strstr(second.out.data, "(message 2)"));
+		down("talk");
+	}
+}
+
+static void a_prompt_of_a_megabyte_arrives(void **state)
+{
+	(void)state;
+	size_t len = 1024 * 1024;
+	SBA_FREE char *prompt = malloc(len + 1);
+	assert_non_null(prompt);
+	memset(prompt, 'w', len);
+	memcpy(prompt + len - 10, "the-end-42", 11);
+	for (size_t i = 100; i < len - 10; i += 100)
+		prompt[i] = ' ';
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		const char *const argv[] = { "-q", "run", agents[a], "--offline", "-", NULL };
+		live_start(&c, &(struct live_start){ .argv = argv, .input = prompt });
+		live_child_end(&c, 100000);
+		live_assert_says(&c, 0, NULL);
+		assert_non_null(strstr(c.out.data, "the-end-42"));
+		assert_true(c.out.len > len);
+	}
+}
+
+/* ---- the model's failures ---- */
+
+static void a_refused_key_is_the_models_error_and_soon(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		RUN(&c, "--json", "run", agents[a], "--offline", "error 401");
+		live_assert_says(&c, 1, "model_error");
+		assert_true(c.took_ms < 15000);
+		SBA_JSON json_t *lines = live_json_lines(&c);
+		const json_t *result = live_json_line(lines, "result");
+		assert_string_equal(sba_json_str(result, "verdict"), "model_error");
+		assert_int_equal(sba_json_int(result, "http_status", 0), 401);
+	}
+}
+
+static void too_many_requests_are_retried_but_not_for_ever(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		RUN(&c, "--json", "run", agents[a], "--offline", "--timeout", "40s", "error 429 1");
+		assert_int_not_equal(c.status, 0);
+		live_assert_says(&c, c.status, "\"error\"");
+		assert_true(c.took_ms < 50000);
+	}
+}
+
+static void a_stream_that_breaks_off_ends_the_turn(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		RUN(&c, "--json", "run", agents[a], "--offline", "--timeout", "60s", "cut");
+		live_assert_says(&c, c.status, NULL);
+		SBA_JSON json_t *lines = live_json_lines(&c);
+		assert_non_null(sba_json_str(live_json_line(lines, "result"), "verdict"));
+		print_message("%s: cut: status %d after %lld ms, %s\n", agents[a], c.status,
+			      (long long)c.took_ms,
+			      sba_json_str(live_json_line(lines, "result"), "verdict"));
+	}
+}
+
+/* ---- the end from outside ---- */
+
+static void interrupt_ends_all(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		const char *const argv[] = { "run", agents[a], "--offline",
+					     "run: echo on; sleep 8001", NULL };
+		live_start(&c, &(struct live_start){ .argv = argv, .terminal = true });
+		live_child_await(&c, "sleep 8001", 60000);
+		kill(c.pid, SIGINT);
+		live_child_end(&c, 20000);
+		assert_int_equal(c.status, 130);
+		assert_non_null(strstr(c.out.data, "nothing is left running"));
+		assert_int_equal(live_container_count(), 0);
+	}
+}
+
+static void a_killed_client_leaves_nothing_after_the_keepalive(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		const char *const argv[] = { "run",    agents[a], "--offline",
+					     "--name", "orphan",  "--keepalive",
+					     "2s",     "slow",    NULL };
+		live_start(&c, &(struct live_start){ .argv = argv });
+		live_child_await(&c, "sandbox orphan", 60000);
+		struct sba_sandbox *s = open_box("orphan");
+		live_await_inside(sba_sandbox_container(s), agents[a], true, 20000);
+		kill(c.pid, SIGKILL);
+		live_child_end(&c, 10000);
+		live_await_no_containers(20000);
+		sba_sandbox_close(s);
+	}
+}
+
+/* ---- secrets ---- */
+
+/* The token as the running CLI has it in its environment. */
+static void token_of_turn(struct sba_sandbox *s, const char *agent, char *ret, size_t size)
+{
+	char script[512];
+	/* opencode's is inside a JSON text. */
+	snprintf(script, sizeof(script),
+		 "for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ 2>/dev/null; done | "
+		 "grep -E 'API_KEY|apiKey' | grep -oE '[0-9a-f]{32}' | sort -u | head -1 # %s",
+		 agent);
+	SBA_FREE char *out = live_sh_out(s, script);
+	snprintf(ret, size, "%.*s", (int)strcspn(out, "\n"), out);
+}
+
+static bool events_hold(const struct sba_sandbox_info *info, const char *text)
+{
+	char label[80];
+	SBA_JSON json_t *events = NULL;
+	struct sba_error err = { 0 };
+	snprintf(label, sizeof(label), "io.sandbox-agent.id=%s", info->id);
+	if (sba_engine_past_events(live.engine, label, info->created - 1, sba_until_in(30000),
+				   &events, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(json_array_size(events) > 0);
+	SBA_FREE char *dump = sba_json_dump(events);
+	return strstr(dump, text) != NULL;
+}
+
+static void the_token_is_in_no_file_inspect_or_event(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c, first;
+		char token[64] = "", script[512];
+		up(agents[a], "secret");
+		RUN(&first, "chat", "secret", "write /workspace/a: b");
+		live_assert_says(&first, 0, NULL);
+		const char *const argv[] = { "chat", "secret", "run: echo on; sleep 8011", NULL };
+		live_start(&c, &(struct live_start){ .argv = argv });
+		struct sba_sandbox *s = open_box("secret");
+		live_await_inside(sba_sandbox_container(s), "sleep 8011", true, 60000);
+		token_of_turn(s, agents[a], token, sizeof(token));
+		assert_int_equal(strlen(token), 32);
+		snprintf(script, sizeof(script),
+			 "grep -rlsF -e %.16s -e host.docker.internal: / --exclude-dir=proc "
+			 "--exclude-dir=sys --exclude-dir=dev; true",
+			 token);
+		SBA_FREE char *files = live_sh_out(s, script);
+		assert_string_equal(files, "");
+		SBA_JSON json_t *inspect = live_inspect(sba_sandbox_container(s));
+		SBA_FREE char *dump = sba_json_dump(inspect);
+		assert_null(strstr(dump, token));
+		assert_false(events_hold(sba_sandbox_info(s), token));
+		assert_false(events_hold(sba_sandbox_info(s), "http://"));
+		kill(c.pid, SIGTERM);
+		live_child_end(&c, 20000);
+		sba_sandbox_close(s);
+		down("secret");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_TEST(the_demo_writes_runs_and_brings_home_a_quicksort),
+		LIVE_TEST(a_run_is_readable_in_words),
+		LIVE_TEST(a_second_turn_remembers_the_first),
+		LIVE_TEST(a_prompt_of_a_megabyte_arrives),
+		LIVE_TEST(a_refused_key_is_the_models_error_and_soon),
+		LIVE_TEST(too_many_requests_are_retried_but_not_for_ever),
+		LIVE_TEST(a_stream_that_breaks_off_ends_the_turn),
+		LIVE_TEST(interrupt_ends_all),
+		LIVE_TEST(a_killed_client_leaves_nothing_after_the_keepalive),
+		LIVE_TEST(the_token_is_in_no_file_inspect_or_event),
+		LIVE_TEST(live_nothing_is_left),
+	};
+	return live_run(tests, begin, live_end);
+}
