@@ -65,11 +65,19 @@ static void a_pinned_image_that_is_missing_says_build(void **state)
 {
 	(void)state;
 	LIVE_CHILD c;
+	char variable[256];
+	static const char json[] =
+		"{\"docker_repository\":\"sandbox-agent\",\"image_date\":\"20010101\","
+		"\"base_image\":\"d:1\",\"claude_version\":\"0.0.0\","
+		"\"opencode_version\":\"0.0.0\"}";
+	live_write_file(live_path("other.json"), json, sizeof(json) - 1, 0600);
+	snprintf(variable, sizeof(variable), "SANDBOX_AGENT_VERSIONS=%s", live_path("other.json"));
 	const char *const argv[] = { "run", "claude", "--offline", "hi", NULL };
-	const char *const env[] = { "SANDBOX_AGENT_IMAGE_NAME=sbatest-nowhere", NULL };
+	const char *const env[] = { variable, NULL };
 	live_start(&c, &(struct live_start){ .argv = argv, .env = env });
 	live_child_end(&c, 60000);
-	live_assert_says(&c, 3, "image build");
+	live_assert_says(&c, 3, "sandbox-agent image build");
+	assert_non_null(strstr(c.err.data, "'sandbox-agent:claude-0.0.0-20010101'"));
 }
 
 static void an_empty_prompt_is_refused(void **state)
