@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hostile code against what keeps it: nothing that it does may blind the
+ * sidecar or keep the sandbox beyond its keepalive, and the reason that is told
+ * afterwards is the true one. Each attack is made as the user of our images, as
+ * root with what package managers need, and as root with the engine's default
+ * capabilities in a container of its own beside it.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/live_attack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	KEEPALIVE_MS = 2000,
+	/* For a scan to see it, for the kernel to end what is inside, for the engine
+	 * to say so, on a machine that has other work. */
+	LAG_MS = 12 * 1000,
+	RACES = 20,
+};
+
+struct profile {
+	const char *word;
+	const char *user; /* of the sandbox */
+	bool beside;      /* attacks from a container that joined it */
+};
+static const struct profile profiles[] = {
+	{ "user", "1000:1000", false },
+	{ "root", "0:0", false },
+	{ "beside", "1000:1000", true },
+};
+
+struct attack {
+	const char *const *argv;
+	const char *reason;                                      /* why the sandbox ends */
+	void (*check)(const struct profile *p, const char *out); /* may be NULL */
+	int64_t pids;
+	bool held; /* by a handle that stays open: it must not count */
+};
+
+static struct sba_sandbox *box(const struct profile *p, const struct attack *a)
+{
+	static unsigned n;
+	char name[32];
+	snprintf(name, sizeof(name), "%s-%u", p->word, n++);
+	return attacked_sandbox((struct sba_sandbox_options){
+		.name = name, .user = p->user, .pids = a->pids, .keepalive_ms = KEEPALIVE_MS });
+}
+
+static char *make_attack(const struct profile *p, const struct attack *a, struct sba_sandbox *s)
+{
+	char beside[SBA_ID_MAX];
+	if (!p->beside)
+		return attack_run(s, a->argv, a->held ? 1000 : 20000);
+	attack_join(s, beside);
+	char *out = attack_raw(beside, a->argv);
+	live_remove_container(beside);
+	return out;
+}
+
+/* All of them at once: their keepalives pass side by side. */
+static void attack_from_everywhere(const struct attack *a)
+{
+	struct sba_sandbox *held[SBA_ARRAY_LEN(profiles)];
+	char names[SBA_ARRAY_LEN(profiles)][32];
+	for (size_t i = 0; i < SBA_ARRAY_LEN(profiles); i++) {
+		held[i] = box(&profiles[i], a);
+		snprintf(names[i], sizeof(names[i]), "%s", sba_sandbox_info(held[i])->name);
+		SBA_FREE char *out = make_attack(&profiles[i], a, held[i]);
+		if (a->check)
+			a->check(&profiles[i], out);
+		if (!a->held)
+			sba_sandbox_close(held[i]);
+	}
+	for (size_t i = 0; i < SBA_ARRAY_LEN(profiles); i++)
+		attacked_ends(names[i], a->reason, KEEPALIVE_MS + LAG_MS);
+	for (size_t i = 0; a->held && i < SBA_ARRAY_LEN(profiles); i++)
+		sba_sandbox_close(held[i]);
+}
+
+#define VERBS(...) ((const char *const[]){ ATTACKER, __VA_ARGS__, NULL })
+
+/* ---- PID 1 and the guest's own ---- */
+
+static void shows_nothing(const struct profile *p, const char *out)
+{
+	if (strchr(out, ':') || !strstr(out, "looked at"))
+		fail_msg("%s: %s", p->word, out);
+}
+
+static void the_keepers_cannot_be_signalled_or_looked_into(void **state)
+{
+	(void)state;
+	attack_from_everywhere(&(struct attack){
+		.argv = VERBS("signals", "look"), .reason = "keepalive", .check = shows_nothing });
+}
+
+static void limits_nobody(const struct profile *p, const char *out)
+{
+	if (*out)
+		fail_msg("%s: %s", p->word, out);
+}
+
+/* With three descriptors at most the sidecar could not read /proc any more. */
+static void the_sidecar_cannot_be_limited_whatever_ids_one_takes(void **state)
+{
+	(void)state;
+	attack_from_everywhere(&(struct attack){
+		.argv = VERBS("limit"), .reason = "keepalive", .check = limits_nobody });
+}
+
+static void stopped_keepers_keep_nothing(void **state)
+{
+	(void)state;
+	attack_from_everywhere(&(struct attack){
+		.argv = VERBS("stop-keepers"), .reason = "keepalive", .held = true });
+}
+
+static void a_stopped_main_process_keeps_nothing(void **state)
+{
+	(void)state;
+	attack_from_everywhere(
+		&(struct attack){ .argv = VERBS("stop-main"), .reason = "keepalive" });
+}
+
+static void struck_one(const struct profile *p, const char *out)
+{
+	if (strcmp(out, "struck 1\n") != 0)
+		fail_msg("%s: %s", p->word, out);
+}
+
+static void a_killed_main_process_ends_the_sandbox_at_once(void **state)
+{
+	(void)state;
+	const struct attack a = { .argv = VERBS("kill-main", "pause"),
+				  .reason = "main process gone" };
+	for (size_t i = 0; i < 2; i++) {
+		struct sba_sandbox *s = box(&profiles[i], &a);
+		char name[32];
+		struct sba_exit end;
+		struct sba_error err = { 0 };
+		snprintf(name, sizeof(name), "%s", sba_sandbox_info(s)->name);
+		/* The sidecar must have seen it alive. */
+		free(live_sh_out(s, "sleep 0.6"));
+		struct sba_process *p = attack_start(s, a.argv);
+		assert_int_equal(sba_process_wait(p, LAG_MS, &end, &err), SBA_EBROKEN);
+		if (!strstr(err.text, "main process was killed"))
+			fail_msg("%s", err.text);
+		sba_process_free(p);
+		sba_sandbox_close(s);
+		attacked_ends(name, a.reason, LAG_MS);
+	}
+}
+
+static void a_killed_main_process_is_seen_from_beside(void **state)
+{
+	(void)state;
+	const struct attack a = { .argv = VERBS("kill-main") };
+	struct sba_sandbox *s = box(&profiles[2], &a);
+	char beside[SBA_ID_MAX], name[32];
+	snprintf(name, sizeof(name), "%s", sba_sandbox_info(s)->name);
+	attack_join(s, beside);
+	free(live_sh_out(s, "sleep 0.6"));
+	SBA_FREE char *out = attack_raw(beside, a.argv);
+	struck_one(&profiles[2], out);
+	sba_sandbox_close(s);
+	attacked_ends(name, "main process gone", LAG_MS);
+	live_await_no_containers(LAG_MS);
+}
+
+/* Between execve() and prctl() a process could be traced; but who may not read
+ * its program never can. */
+static void a_session_cannot_be_caught_at_its_start(void **state)
+{
+	(void)state;
+	const struct attack a = { .argv = VERBS("race", "4000") };
+	struct sba_sandbox *s = box(&profiles[0], &a);
+	struct sba_error err = { 0 };
+	struct sba_process *p = attack_start(s, a.argv);
+	for (int i = 0; i < RACES; i++) {
+		struct sba_sandbox *other = NULL;
+		assert_int_equal(sba_sandbox_open(live.engine, live.prefix,
+						  sba_sandbox_info(s)->name, &other, &err),
+				 0);
+		free(live_sh_out(other, "true"));
+		sba_sandbox_close(other);
+	}
+	enum sba_output which;
+	const char *data;
+	ssize_t n = sba_process_read(p, 20000, &which, &data, &err);
+	assert_true(n > 0);
+	SBA_FREE char *said = strndup(data, (size_t)n);
+	assert_string_equal(said, "raced well\n");
+	sba_process_free(p);
+	live_remove(s);
+}
+
+/* ---- processes that stay ---- */
+
+static void siblings_of_a_command_keep_nothing(void **state)
+{
+	(void)state;
+	attack_from_everywhere(&(struct attack){ .argv = VERBS("clone-parent", "kill-keepers"),
+						 .reason = "keepalive" });
+}
+
+/* Its parent is outside, as a supervisor's is: no scan tells them apart. */
+static void a_sibling_of_a_foreign_exec_is_bounded_by_the_lifetime(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s =
+		attacked_sandbox((struct sba_sandbox_options){ .name = "foreign",
+							       .user = "1000:1000",
+							       .keepalive_ms = 1000,
+							       .max_lifetime_ms = 5000 });
+	SBA_FREE char *out = attack_raw(sba_sandbox_container(s), VERBS("clone-parent"));
+	assert_string_equal(out, "cloned\n");
+	sba_sandbox_close(s);
+	attacked_ends("foreign", "max-lifetime", 5000 + LAG_MS);
+}
+
+static void a_name_full_of_parentheses_keeps_nothing(void **state)
+{
+	(void)state;
+	attack_from_everywhere(&(struct attack){
+		.argv = VERBS("orphan", ") 0 (x", "orphan", ") S 0 0 (", "kill-keepers"),
+		.reason = "keepalive" });
+}
+
+static void a_full_crowd(const struct profile *p, const char *out)
+{
+	if (!strstr(out, "crowd 10000\n"))
+		fail_msg("%s: %s", p->word, out);
+}
+
+static void ten_thousand_processes_hide_nothing(void **state)
+{
+	(void)state;
+	const struct attack a = { .argv = VERBS("crowd", "10000", "kill-keepers"), .pids = 11000 };
+	struct sba_sandbox *s = box(&profiles[0], &a);
+	char name[32];
+	snprintf(name, sizeof(name), "%s", sba_sandbox_info(s)->name);
+	SBA_FREE char *out = attack_run(s, a.argv, 40000);
+	a_full_crowd(&profiles[0], out);
+	sba_sandbox_close(s);
+	attacked_ends(name, "keepalive", KEEPALIVE_MS + 3 * LAG_MS);
+}
+
+/* ---- bombs whose session is gone ---- */
+
+static void bomb(const char *kind)
+{
+	attack_from_everywhere(&(struct attack){
+		.argv = VERBS(kind, "kill-keepers"), .reason = "keepalive", .pids = 200 });
+}
+
+static void a_fork_bomb_keeps_nothing(void **state)
+{
+	(void)state;
+	bomb("bomb");
+}
+
+static void a_bomb_of_sessions_keeps_nothing(void **state)
+{
+	(void)state;
+	bomb("bomb-sessions");
+}
+
+static void comets_keep_nothing(void **state)
+{
+	(void)state;
+	bomb("comets");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_TEST(the_keepers_cannot_be_signalled_or_looked_into),
+		LIVE_TEST(the_sidecar_cannot_be_limited_whatever_ids_one_takes),
+		LIVE_TEST(stopped_keepers_keep_nothing),
+		LIVE_TEST(a_stopped_main_process_keeps_nothing),
+		LIVE_TEST(a_killed_main_process_ends_the_sandbox_at_once),
+		LIVE_TEST(a_killed_main_process_is_seen_from_beside),
+		LIVE_TEST(a_session_cannot_be_caught_at_its_start),
+		LIVE_TEST(siblings_of_a_command_keep_nothing),
+		LIVE_TEST(a_sibling_of_a_foreign_exec_is_bounded_by_the_lifetime),
+		LIVE_TEST(a_name_full_of_parentheses_keeps_nothing),
+		LIVE_TEST(ten_thousand_processes_hide_nothing),
+		LIVE_TEST(a_fork_bomb_keeps_nothing),
+		LIVE_TEST(a_bomb_of_sessions_keeps_nothing),
+		LIVE_TEST(comets_keep_nothing),
+		LIVE_TEST(live_nothing_is_left),
+	};
+	return live_run(tests, live_begin, live_end);
+}
