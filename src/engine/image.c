@@ -143,7 +143,9 @@ int sba_image_import(struct sba_engine *e, const char *repo, const char *tag,
 	snprintf(tried, sizeof(tried), "import image '%s:%s'", repo, tag);
 	sba_buf_puts(&path, "/images/create?fromSrc=-");
 	sba_query_put(&path, "repo", repo);
-	sba_query_put(&path, "tag", tag);
+	/* As one with the name: Podman 4.3 imports without regard to a `tag` beside it. */
+	sba_buf_puts(&path, "%3A");
+	sba_buf_put_url(&path, tag);
 	for (; changes && *changes; changes++)
 		sba_query_put(&path, "changes", *changes);
 	int rc = sba_buf_check(&path, "the request's path", err);
