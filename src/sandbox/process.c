@@ -126,6 +126,26 @@ static void put_start(struct sba_process *p, const struct sba_exec_options *o, c
 		frame(p, SBA_RUN_EOF, "", 0);
 }
 
+/* However it is written: "//proc", "/tmp/../proc/self". Links are the inside's. */
+static bool is_under_proc(const char *path)
+{
+	size_t depth = 0;
+	bool proc = false;
+	while (*path) {
+		path += strspn(path, "/");
+		size_t len = strcspn(path, "/");
+		if (len == 2 && memcmp(path, "..", 2) == 0) {
+			depth -= depth > 0;
+		} else if (len > 0 && !(len == 1 && *path == '.')) {
+			if (depth == 0)
+				proc = len == 4 && memcmp(path, "proc", 4) == 0;
+			depth++;
+		}
+		path += len;
+	}
+	return proc && depth > 0;
+}
+
 static int check_options(const struct sba_exec_options *o, struct sba_error *err)
 {
 	if (!o->argv || !o->argv[0] || !*o->argv[0])
@@ -137,8 +157,7 @@ static int check_options(const struct sba_exec_options *o, struct sba_error *err
 	}
 	/* CVE-2024-21626: an older runc leaks descriptors that a working directory
 	 * under /proc reaches. */
-	if (o->workdir &&
-	    (strcmp(o->workdir, "/proc") == 0 || sba_starts_with(o->workdir, "/proc/")))
+	if (o->workdir && is_under_proc(o->workdir))
 		return sba_fail(err, SBA_EREFUSED, "working directory '%s': refused under /proc",
 				o->workdir);
 	return 0;
