@@ -30,6 +30,9 @@ static int create_failed(struct sba_error *err, int rc)
 		err->code = SBA_EIMAGE;
 		return sba_hint(err, SBA_EIMAGE, "build or pull the image first");
 	}
+	/* Podman 4.3 to 5.4 answer 500 where Docker says 409. */
+	if (rc == SBA_EENGINE && strstr(err->text, "that name is already in use"))
+		rc = err->code = SBA_EEXIST;
 	return rc;
 }
 

@@ -19,6 +19,9 @@
 
 /* The descriptor that sba_cancel_fire() makes readable, -1 for NULL. */
 int sba_cancel_fd(const struct sba_cancel *c);
+/* Podman's major version, 0 where the engine is Docker: for what the two do not
+ * agree on. docs/engines.md lists it all. */
+int sba_engine_podman(const struct sba_engine *e);
 /* A limit for work of this handle: at most ms from now, cancelled with it. */
 struct sba_until sba_engine_until(const struct sba_engine *e, int64_t ms);
 /* A limit that the handle's cancel token does not end: for cleaning up, and for

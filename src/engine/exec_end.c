@@ -105,6 +105,7 @@ bool sba_exec_runtime_error(int code, const char *out, size_t len)
 	static const char *const marks[] = {
 		"OCI runtime exec failed:", "unable to find user ", "unable to find group ",
 		"Error: Exec command ",     "exec failed: ",        "OCI runtime error:",
+		"Error: runc: exec failed", "Error: crun: ", /* Podman 4.3 to 5.4, on stderr */
 	};
 	if ((code != 126 && code != 127) || len > SBA_EXEC_OOB_TEXT_MAX)
 		return false;

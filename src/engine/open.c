@@ -6,6 +6,7 @@
 #include "engine/private.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,23 @@ static int agree(struct sba_engine *e, const char *theirs, struct sba_error *err
 	return 0;
 }
 
+int sba_engine_podman(const struct sba_engine *e)
+{
+	return e->podman;
+}
+
+/* Podman alone tells the version of its own API beside the Docker one's. */
+static int podman_major(const struct sba_http_head *h)
+{
+	const char *version = sba_http_head_get(h, "libpod-api-version");
+	char major[8];
+	int64_t n;
+	if (!version)
+		return 0;
+	snprintf(major, sizeof(major), "%.*s", (int)strcspn(version, "."), version);
+	return sba_parse_int(major, 1, 9999, &n) == 0 ? (int)n : INT_MAX;
+}
+
 /* Unversioned: a version that the engine does not know makes even a ping fail. */
 static int ping(struct sba_engine *e, struct sba_until until, struct sba_error *err)
 {
@@ -74,6 +92,7 @@ static int ping(struct sba_engine *e, struct sba_until until, struct sba_error *
 		rc = sba_body_read_all(body, &text, until, err);
 	if (rc < 0)
 		return rc;
+	e->podman = podman_major(&body->head);
 	return agree(e, sba_http_head_get(&body->head, "api-version"), err);
 }
 

@@ -110,6 +110,7 @@ struct sba_engine {
 	struct sba_tls *tls;
 	int cancel_fd;
 	char api[16]; /* "" until negotiated: paths carry no version */
+	int podman;   /* its major version, 0 where it is Docker */
 
 	pthread_mutex_t lock; /* guards the idle connections */
 	struct sba_wire *idle[SBA_ENGINE_IDLE_CONNECTIONS];
