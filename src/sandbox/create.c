@@ -40,6 +40,17 @@ static int resolve_cpus(struct sba_making *m, struct sba_error *err)
 	return rc;
 }
 
+/* Podman 4.3 writes the word itself into the hosts file. */
+static int resolve_host(struct sba_making *m, struct sba_error *err)
+{
+	int podman = sba_engine_podman(m->engine);
+	snprintf(m->host_address, sizeof(m->host_address), "host-gateway");
+	if (podman == 0 || podman > 4)
+		return 0;
+	return sba_engine_bridge_address(m->engine, sba_engine_until(m->engine, SBA_ENGINE_STEP_MS),
+					 m->host_address, err);
+}
+
 static int check_network(struct sba_sandbox_options *o, struct sba_error *err)
 {
 	bool rules = o->allow && o->allow[0];
@@ -106,6 +117,8 @@ static int resolve(struct sba_making *m, struct sba_error *err)
 	o->max_sandboxes = or_default(o->max_sandboxes, DEFAULT_SANDBOXES);
 	if (rc == 0)
 		rc = resolve_cpus(m, err);
+	if (rc == 0)
+		rc = resolve_host(m, err);
 	if (rc == 0)
 		rc = sba_random_hex(m->id, SBA_SANDBOX_ID_LEN / 2, err);
 	if (rc == 0 && o->ca_file)

@@ -17,7 +17,8 @@ struct sba_making {
 	char made_name[SBA_NAME_MAX];
 	char id[SBA_SANDBOX_ID_LEN + 1];
 	char sidecar_ref[SBA_REF_MAX];
-	bool as_root; /* the image's user is root */
+	bool as_root;          /* the image's user is root */
+	char host_address[64]; /* what the host's name inside stands for */
 	json_t *labels;
 	struct sba_buf ca;
 	struct sba_sandbox *sandbox;

@@ -94,7 +94,8 @@ static void learn(struct sba_sandbox *s, const char *action, const json_t *attri
 	if (strcmp(action, "die") == 0 && sidecar && text && !sba_parse_int(text, 0, 255, &code) &&
 	    reason_of_code(code) && !(killed && code == SBA_REAPER_MAIN_GONE))
 		s->info.reason = reason_of_code(code);
-	if (strcmp(action, "destroy") == 0 && strcmp(s->info.reason, "killed") == 0)
+	bool gone = strcmp(action, "destroy") == 0 || strcmp(action, "remove") == 0; /* Podman's */
+	if (gone && strcmp(s->info.reason, "killed") == 0)
 		s->info.reason = "removed";
 }
 

@@ -23,7 +23,8 @@ static void *remove_one(void *user)
 	return NULL;
 }
 
-/* Side by side: each takes the engine a tenth of a second. */
+/* Side by side: each takes the engine a tenth of a second. Podman refuses the
+ * sidecar as long as the main container depends on it. */
 int sba_sandbox_remove_both(struct sba_engine *e, const char *sidecar, const char *container,
 			    struct sba_error *err)
 {
@@ -35,6 +36,8 @@ int sba_sandbox_remove_both(struct sba_engine *e, const char *sidecar, const cha
 	remove_one(&r[1]);
 	if (parallel)
 		pthread_join(thread, NULL);
+	if (r[0].rc == SBA_EENGINE && r[1].rc == 0)
+		remove_one(&r[0]);
 	for (int i = 0; i < 2; i++) {
 		if (r[i].rc == 0)
 			continue;

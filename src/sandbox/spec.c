@@ -21,28 +21,33 @@ static void seal(json_t *spec)
 	json_t *host = json_object_get(spec, "HostConfig");
 	json_object_set_new(host, "NetworkMode", json_string("none"));
 	json_object_set_new(host, "Dns", json_pack("[s]", "127.0.0.1"));
+	json_object_del(host, "ExtraHosts"); /* Podman 5 refuses it without a network */
 }
 
 json_t *sba_spec_sidecar(const struct sba_making *m)
 {
-	char keepalive[32], lifetime[32];
+	char keepalive[32], lifetime[32], host_entry[128];
+	snprintf(host_entry, sizeof(host_entry), SBA_HOST_NAME ":%s", m->host_address);
 	/* Whole seconds for the reaper; less than one counts as one, 0 is never. */
 	snprintf(keepalive, sizeof(keepalive), "%lld",
 		 (long long)((m->o.keepalive_ms + 999) / 1000));
 	snprintf(lifetime, sizeof(lifetime), "%lld",
 		 (long long)((m->o.max_lifetime_ms + 999) / 1000));
-	json_t *host = json_pack("{s:b, s:b, s:[s], s:[s,s], s:[s], s:i, s:i, s:i, s:[s], s:{s:s}}",
-				 "AutoRemove", 1, "ReadonlyRootfs", 1, "CapDrop", "ALL",
-				 /* To take three ids of its own; it gives both up at once. */
-				 "CapAdd", "SETUID", "SETGID", "SecurityOpt", "no-new-privileges",
-				 "Memory", SIDECAR_MEMORY, "MemorySwap", SIDECAR_MEMORY,
-				 "PidsLimit", SIDECAR_PIDS, "ExtraHosts",
-				 SBA_HOST_NAME ":host-gateway", "LogConfig", "Type", "none");
+	json_t *host =
+		json_pack("{s:b, s:b, s:[s], s:[s,s], s:[s], s:i, s:i, s:i, s:[s], s:{s:s}}",
+			  "AutoRemove", 1, "ReadonlyRootfs", 1, "CapDrop", "ALL",
+			  /* To take three ids of its own; it gives both up at once. */
+			  "CapAdd", "SETUID", "SETGID", "SecurityOpt", "no-new-privileges",
+			  "Memory", SIDECAR_MEMORY, "MemorySwap", SIDECAR_MEMORY, "PidsLimit",
+			  SIDECAR_PIDS, "ExtraHosts", host_entry, "LogConfig", "Type", "none");
 	json_t *spec =
-		json_pack("{s:s, s:o, s:[ssssss], s:s, s:b, s:o}", "Image", m->sidecar_ref,
+		json_pack("{s:s, s:o, s:[ssssss], s:s, s:b, s:s, s:o}", "Image", m->sidecar_ref,
 			  "Labels", sba_labels_with_role(m->labels, "sidecar"), "Entrypoint",
 			  SBA_SIDECAR_PATH, "reaper", "--keepalive", keepalive, "--max-lifetime",
-			  lifetime, "Hostname", m->o.name, "AttachStdout", 0, "HostConfig", host);
+			  lifetime, "Hostname", m->o.name, "AttachStdout", 0,
+			  /* A PID 1 minds no other; Podman 5 asks before a forced removal
+			   * and waits for ten seconds. */
+			  "StopSignal", "SIGKILL", "HostConfig", host);
 	if (spec && strcmp(m->o.network, "sealed") == 0)
 		seal(spec);
 	return spec;
@@ -108,6 +113,9 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 				 "Healthcheck", "Test", "NONE", "HostConfig", host);
 	if (!spec)
 		return sba_fail_nomem(err);
+	/* Docker takes it from the sidecar and refuses another, Podman makes one up. */
+	if (sba_engine_podman(m->engine))
+		json_object_set_new(spec, "Hostname", json_string(m->o.name));
 	if (m->o.user)
 		json_object_set_new(spec, "User", json_string(m->o.user));
 	if (m->o.runtime)
@@ -141,7 +149,7 @@ static bool has_all(const json_t *wanted, const json_t *got)
 		json_array_foreach(got, k, g) found =
 			found || (json_is_string(g) &&
 				  sba_starts_with(plain_capability(json_string_value(g)),
-						  json_string_value(w)));
+						  plain_capability(json_string_value(w))));
 		if (!found)
 			return false;
 	}
@@ -153,10 +161,32 @@ static bool holds(const char *key, const json_t *wanted, const json_t *got)
 	if (!wanted)
 		return true;
 	if (strcmp(key, "CapAdd") == 0)
-		return json_array_size(got) <= json_array_size(wanted);
+		return has_all(got, wanted);
 	if (json_is_array(wanted))
 		return has_all(wanted, got);
 	return json_equal((json_t *)(uintptr_t)wanted, (json_t *)(uintptr_t)got);
+}
+
+/* Podman resolves CapDrop and CapAdd and shows the difference from a default
+ * list of its own: what is left is told by its own inspect alone. */
+static int set_podman_capabilities(const struct sba_making *m, json_t *host, struct sba_error *err)
+{
+	char path[SBA_ID_MAX + 32];
+	snprintf(path, sizeof(path), "/libpod/containers/%s/json", m->sandbox->container);
+	const struct sba_request request = { .method = "GET",
+					     .path = path,
+					     .tried = "ask for capabilities" };
+	SBA_JSON json_t *made = NULL;
+	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
+	int rc = sba_engine_call(m->engine, &request, until, &made, err);
+	if (rc < 0)
+		return rc;
+	const json_t *left = json_object_get(made, "BoundingCaps"); /* null: none */
+	if (!left)
+		return sba_fail(err, SBA_EPROTO, "the engine tells no capabilities");
+	json_object_set_new(host, "CapDrop", json_pack("[s]", "ALL"));
+	json_object_set(host, "CapAdd", (json_t *)(uintptr_t)left);
+	return 0;
 }
 
 int sba_spec_verify(const struct sba_making *m, const json_t *spec, struct sba_error *err)
@@ -164,10 +194,12 @@ int sba_spec_verify(const struct sba_making *m, const json_t *spec, struct sba_e
 	SBA_JSON json_t *made = NULL;
 	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
 	int rc = sba_container_inspect(m->engine, m->sandbox->container, until, &made, err);
+	const json_t *wanted = json_object_get(spec, "HostConfig");
+	json_t *got = json_object_get(made, "HostConfig");
+	if (rc == 0 && sba_engine_podman(m->engine))
+		rc = set_podman_capabilities(m, got, err);
 	if (rc < 0)
 		return rc;
-	const json_t *wanted = json_object_get(spec, "HostConfig");
-	const json_t *got = json_object_get(made, "HostConfig");
 	for (size_t i = 0; i < SBA_ARRAY_LEN(must_hold); i++) {
 		const char *key = must_hold[i];
 		if (!holds(key, json_object_get(wanted, key), json_object_get(got, key)))
