@@ -8,100 +8,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "sandbox/files.h"
+#include "sandbox/git.h"
 
-extern char **environ;
-
-enum { GIT_OUTPUT_MAX = 256 * SBA_MIB };
-
-/* ---- asking git ---- */
-
-static int read_all(int fd, struct sba_buf *ret)
-{
-	for (;;) {
-		char *at = sba_buf_reserve(ret, SBA_RUN_IO_CHUNK);
-		if (!at)
-			return ret->failed;
-		ssize_t n = read(fd, at, SBA_RUN_IO_CHUNK);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? SBA_EIO : 0;
-		ret->len += (size_t)n;
-		ret->data[ret->len] = '\0';
-	}
-}
-
-/* Runs git quietly and keeps its stdout. Returns its exit status, or an error;
- * SBA_ENOTFOUND where there is no git. */
-static int git(const char *dir, const char *const *args, struct sba_buf *ret, struct sba_error *err)
-{
-	const char *argv[16] = { "git", "-C", dir };
-	for (size_t i = 0; args[i] && i < 12; i++)
-		argv[3 + i] = args[i];
-	int pipe_fd[2];
-	if (pipe2(pipe_fd, O_CLOEXEC) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "git: pipe");
-	posix_spawn_file_actions_t actions;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	pid_t pid;
-	int e = posix_spawnp(&pid, "git", &actions, NULL, (char **)(uintptr_t)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	close(pipe_fd[1]);
-	int rc = e ? 0 : read_all(pipe_fd[0], ret);
-	close(pipe_fd[0]);
-	if (e)
-		return sba_fail_errno(err, e == ENOENT ? SBA_ENOTFOUND : SBA_EIO, e, "git");
-	int status;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (rc < 0)
-		return sba_fail(err, rc, "git: its answer could not be read");
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-/* "a\0b\0" to a list; items that must not go along are left out. */
-static int add_names(const struct sba_buf *text, const char *prefix, struct sba_strv *ret,
-		     struct sba_error *err)
-{
-	for (size_t at = 0; at < text->len; at += strlen(text->data + at) + 1) {
-		int rc = sba_strv_addf(ret, err, "%s%s", prefix, text->data + at);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-/* 1: a work tree, its files in ret; 0: none, or no git. */
-static int tracked_files(const char *dir, struct sba_strv *ret, struct sba_error *err)
-{
-	static const char *const ask[] = { "rev-parse", "--is-inside-work-tree", NULL };
-	static const char *const list[] = { "ls-files",           "-z", "--cached", "--others",
-					    "--exclude-standard", NULL };
-	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(2 * SBA_RUN_IO_CHUNK);
-	SBA_BUF struct sba_buf names = SBA_BUF_INIT(GIT_OUTPUT_MAX);
-	int rc = git(dir, ask, &answer, err);
-	if (rc == SBA_ENOTFOUND || rc > 0 || (rc == 0 && !sba_starts_with(answer.data, "true")))
-		return 0;
-	if (rc == 0)
-		rc = git(dir, list, &names, err);
-	if (rc > 0)
-		rc = sba_fail(err, SBA_EIO, "git ls-files in '%s' failed (%d)", dir, rc);
-	if (rc == 0)
-		rc = add_names(&names, "", ret, err);
-	return rc < 0 ? rc : 1;
-}
+enum { GIT_MS = 60 * 1000 };
 
 /* ---- the .git folder ---- */
 
@@ -140,9 +55,17 @@ static int list_git(const char *dir, const char *relative, int depth, struct sba
 		SBA_BUF struct sba_buf child = SBA_BUF_INIT(SBA_LAND_PATH_MAX);
 		sba_buf_printf(&child, "%s/%s", relative, name);
 		rc = sba_buf_check(&child, "path", err);
-		if (rc == 0 && entry->d_type == DT_DIR && depth < SBA_LAND_DEPTH_MAX)
+		bool is_dir = entry->d_type == DT_DIR, is_file = entry->d_type == DT_REG;
+		struct stat st;
+		/* Not every file system tells with the name. */
+		if (entry->d_type == DT_UNKNOWN &&
+		    fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+			is_dir = S_ISDIR(st.st_mode);
+			is_file = S_ISREG(st.st_mode);
+		}
+		if (rc == 0 && is_dir && depth < SBA_LAND_DEPTH_MAX)
 			rc = list_git(dir, child.data, depth + 1, ret, err);
-		else if (rc == 0 && entry->d_type == DT_REG)
+		else if (rc == 0 && is_file)
 			rc = sba_strv_add(ret, child.data, err);
 	}
 	closedir(d);
@@ -150,11 +73,12 @@ static int list_git(const char *dir, const char *relative, int depth, struct sba
 }
 
 /* One value of the host's git configuration, "" if there is none. */
-static const char *git_value(const char *dir, const char *key, struct sba_buf *b)
+static const char *git_value(const char *dir, const char *key, struct sba_until until,
+			     struct sba_buf *b)
 {
 	const char *const args[] = { "config", "--get", key, NULL };
 	sba_buf_reset(b);
-	if (git(dir, args, b, NULL) != 0 || !b->data)
+	if (sba_git_run(dir, args, until, b, NULL) != 0 || !b->data)
 		return "";
 	b->data[strcspn(b->data, "\n")] = '\0';
 	return b->data;
@@ -174,15 +98,16 @@ static void put_value(struct sba_buf *config, const char *key, const char *value
 }
 
 /* A configuration made anew: repository format, identity, names of remotes. */
-static int make_git_config(const char *dir, struct sba_buf *config, struct sba_error *err)
+static int make_git_config(const char *dir, struct sba_until until, struct sba_buf *config,
+			   struct sba_error *err)
 {
 	static const char *const remotes[] = { "remote", NULL };
 	SBA_BUF struct sba_buf value = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
 	sba_buf_puts(config, "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n");
-	put_value(config, "name", git_value(dir, "user.name", &value));
-	put_value(config, "email", git_value(dir, "user.email", &value));
+	put_value(config, "name", git_value(dir, "user.name", until, &value));
+	put_value(config, "email", git_value(dir, "user.email", until, &value));
 	sba_buf_reset(&value);
-	if (git(dir, remotes, &value, NULL) == 0 && value.data) {
+	if (sba_git_run(dir, remotes, until, &value, NULL) == 0 && value.data) {
 		for (char *line = value.data; *line;) {
 			size_t len = strcspn(line, "\n");
 			sba_buf_printf(config,
@@ -222,24 +147,24 @@ static int pack_git_folders(struct sba_pack *pack, const char *name, struct sba_
 }
 
 static int pack_git_config(struct sba_pack *pack, const char *dir, const char *name,
-			   struct sba_error *err)
+			   struct sba_until until, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf config = SBA_BUF_INIT(64 * SBA_KIB);
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
 	sba_buf_printf(&path, "%s/.git/config", name);
 	int rc = sba_buf_check(&path, "path", err);
 	if (rc == 0)
-		rc = make_git_config(dir, &config, err);
+		rc = make_git_config(dir, until, &config, err);
 	if (rc == 0)
 		rc = sba_pack_bytes(pack, path.data, config.data, config.len, 0644, err);
 	return rc;
 }
 
 static int pack_workspace(struct sba_pack *pack, const char *dir, const char *name,
-			  struct sba_error *err)
+			  struct sba_until until, struct sba_error *err)
 {
 	SBA_STRV struct sba_strv files = { 0 };
-	int tree = tracked_files(dir, &files, err);
+	int tree = sba_git_files(dir, until, &files, err);
 	if (tree < 0)
 		return tree;
 	if (tree == 0)
@@ -251,7 +176,7 @@ static int pack_workspace(struct sba_pack *pack, const char *dir, const char *na
 	if (rc == 0 && with_git)
 		rc = pack_git_folders(pack, name, err);
 	if (rc == 0 && with_git)
-		rc = pack_git_config(pack, dir, name, err);
+		rc = pack_git_config(pack, dir, name, until, err);
 	return rc;
 }
 
@@ -276,7 +201,7 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 	if (rc == 0)
 		rc = sba_inside_pack(s, &place, o, &pack, name, err);
 	if (rc == 0) {
-		rc = pack_workspace(pack, host_dir, name, err);
+		rc = pack_workspace(pack, host_dir, name, sba_engine_until(s->engine, GIT_MS), err);
 		if (rc < 0)
 			sba_pack_free(pack);
 	}

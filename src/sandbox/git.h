@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What git says of a folder on this host. */
+#ifndef SBA_SANDBOX_GIT_H
+#define SBA_SANDBOX_GIT_H
+
+#include "base/base.h"
+
+/* Runs git in dir and keeps its output (with its complaints if it fails).
+ * Returns its exit status. SBA_ENOTFOUND: there is no git here. Nothing that a
+ * repository could name is executed. */
+int sba_git_run(const char *dir, const char *const *args, struct sba_until until,
+		struct sba_buf *ret, struct sba_error *err) SBA_MUST_CHECK;
+
+/* The files of the work tree at dir that are tracked or not ignored, those of
+ * nested repositories included, relative to dir: 1; 0 where there is no
+ * repository. SBA_EREFUSED: there is one, and git does not tell. */
+int sba_git_files(const char *dir, struct sba_until until, struct sba_strv *ret,
+		  struct sba_error *err) SBA_MUST_CHECK;
+
+#endif
