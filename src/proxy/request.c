@@ -49,7 +49,8 @@ static int read_framing(const struct sba_proxy_head *h, struct sba_proxy_request
 		return sba_proxy_bad(err, 400, "two lengths");
 	if (find_one(h, "transfer-encoding", &coding) < 0)
 		return sba_proxy_bad(err, 400, "two transfer codings");
-	if (find_one(h, "host", &host) < 0 || (h->minor == 1 && !host.at))
+	/* Some old clients send CONNECT without Host, where it says nothing. */
+	if (find_one(h, "host", &host) < 0 || (h->minor == 1 && !host.at && !r->connect))
 		return sba_proxy_bad(err, 400, "not one Host");
 	if (length.at && coding.at)
 		return sba_proxy_bad(err, 400, "a length and a transfer coding");
@@ -77,7 +78,6 @@ static int read_authority(struct sba_proxy_span s, uint16_t default_port,
 static int read_connect(const struct sba_proxy_head *h, struct sba_proxy_request *r,
 			struct sba_error *err)
 {
-	r->connect = true;
 	if (r->chunked || r->length > 0)
 		return sba_proxy_bad(err, 400, "CONNECT with a body");
 	return read_authority(h->target, 0, r, err);
@@ -110,11 +110,11 @@ int sba_proxy_request_read(const struct sba_proxy_head *head, struct sba_proxy_r
 	struct sba_proxy_request r = { 0 };
 	if (head->method.len == 5 && memcmp(head->method.at, "TRACE", 5) == 0)
 		return sba_proxy_bad(err, 405, "TRACE would show what a proxy adds");
+	r.connect = head->method.len == 7 && memcmp(head->method.at, "CONNECT", 7) == 0;
 	int rc = read_framing(head, &r, err);
 	if (rc < 0)
 		return rc;
-	bool connect = head->method.len == 7 && memcmp(head->method.at, "CONNECT", 7) == 0;
-	rc = connect ? read_connect(head, &r, err) : read_absolute(head, &r, err);
+	rc = r.connect ? read_connect(head, &r, err) : read_absolute(head, &r, err);
 	if (rc < 0)
 		return rc;
 	*ret = r;

@@ -333,9 +333,6 @@ static void closing_breaks_off_all_that_is_under_way(void **state)
 		close(fds[i]);
 }
 
-#define IN_WORLD(f)  cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define IMPATIENT(f) cmocka_unit_test_setup_teardown(f, setup_impatient, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

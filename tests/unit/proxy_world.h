@@ -270,4 +270,17 @@ static inline struct reply answer_to(struct world *w, const char *text)
 	return client_read_reply(ask(w, text));
 }
 
+/* Asks and checks status and words of the answer's body. */
+static inline void assert_answer(struct world *w, const char *request, int status,
+				 const char *words)
+{
+	struct reply r = answer_to(w, request);
+	if (r.status != status || (words && !strstr(r.body.data, words)))
+		fail_msg("%s\n-> %s", request, r.raw.data ? r.raw.data : "nothing");
+	reply_fini(&r);
+}
+
+#define IN_WORLD(f)  cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define IMPATIENT(f) cmocka_unit_test_setup_teardown(f, setup_impatient, teardown)
+
 #endif
