@@ -62,7 +62,8 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
 struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
 		*allow, *base_url, *key_env;
-	const char *state;       /* "idle", "working", "created", "gone", "broken" */
+	const char *state;       /* "idle", "working", "created", "paused", "changing", "gone",
+				  * "broken" */
 	const char *reason;      /* of "gone": "keepalive", "removed", …; else "" */
 	int64_t created;         /* UNIX seconds */
 	int64_t keepalive_ms;    /* 0: never ends for idleness */

@@ -49,13 +49,35 @@ bool sba_guest_is_supervisor(const char *cmdline, size_t len, const char *id)
 	return !id || (len == id_len && memcmp(cmdline, id, len) == 0);
 }
 
+static bool has_cmdline(int proc, pid_t pid, const char *wanted, size_t len)
+{
+	char cmdline[CMDLINE_MAX];
+	ssize_t got = sba_guest_proc_read(proc, pid, "cmdline", cmdline, sizeof(cmdline));
+
+	return got == (ssize_t)len && memcmp(cmdline, wanted, len) == 0;
+}
+
+/* A supervisor that a session has forked bears the session's name still; its
+ * command has another parent. */
+static bool is_of_session(const struct search *search, const struct sba_guest_stat *stat)
+{
+	static const char session[] = SBA_GUEST_PATH "\0session"; /* and its NUL */
+	struct sba_guest_stat parent;
+
+	return has_cmdline(search->proc, stat->pid, session, sizeof(session)) &&
+	       sba_guest_proc_stat(search->proc, stat->ppid, &parent) == 1 && parent.ppid == 0 &&
+	       has_cmdline(search->proc, stat->ppid, session, sizeof(session));
+}
+
 static bool is_wanted(const struct search *search, const struct sba_guest_stat *stat)
 {
 	char cmdline[CMDLINE_MAX];
 	ssize_t len;
 
-	if (stat->ppid != 0 || stat->pid == 1 || sba_guest_stat_dead(stat))
+	if (stat->pid == 1 || sba_guest_stat_dead(stat))
 		return false;
+	if (stat->ppid != 0)
+		return !search->id && is_of_session(search, stat);
 	len = sba_guest_proc_read(search->proc, stat->pid, "cmdline", cmdline, sizeof(cmdline));
 	return len > 0 && sba_guest_is_supervisor(cmdline, (size_t)len, search->id);
 }

@@ -41,11 +41,18 @@ static bool name_agrees(const json_t *container, const json_t *labels, bool side
 
 static const char *state_of(const char *engine_state)
 {
-	if (!engine_state)
-		return "gone";
-	if (strcmp(engine_state, "running") == 0)
-		return "idle";
-	return strcmp(engine_state, "created") == 0 ? "created" : "gone";
+	static const struct {
+		const char *engine, *ours;
+	} states[] = {
+		{ "running", "idle" }, { "created", "created" }, { "paused", "paused" },
+		{ "exited", "gone" },  { "dead", "gone" },
+	};
+	for (size_t i = 0; engine_state && i < SBA_ARRAY_LEN(states); i++) {
+		if (strcmp(states[i].engine, engine_state) == 0)
+			return states[i].ours;
+	}
+	/* On its way somewhere: nobody's to touch. */
+	return "changing";
 }
 
 static int add(struct sba_found *f, struct sba_engine *e, const json_t *container)
@@ -74,16 +81,20 @@ static int add(struct sba_found *f, struct sba_engine *e, const json_t *containe
 	return 0;
 }
 
-/* A sandbox whose halves disagree is broken: only its removal makes sense. */
+/* A sandbox that has lost its sidecar is broken: nothing would end it. */
 static void settle_state(struct sba_sandbox *s)
 {
 	if (!*s->container) {
-		s->info.state = strcmp(s->sidecar_state, "gone") == 0 ? "gone" : "created";
+		s->info.state =
+			strcmp(s->sidecar_state, "idle") == 0 ? "created" : s->sidecar_state;
 		return;
 	}
-	bool running = strcmp(s->info.state, "idle") == 0;
-	if (running && (!*s->sidecar || strcmp(s->sidecar_state, "idle") != 0))
+	if (strcmp(s->info.state, "idle") != 0)
+		return;
+	if (!*s->sidecar || strcmp(s->sidecar_state, "gone") == 0)
 		s->info.state = "broken";
+	else if (strcmp(s->sidecar_state, "idle") != 0)
+		s->info.state = s->sidecar_state;
 }
 
 int sba_found_get(struct sba_engine *e, const char *const *labels, struct sba_found *ret,
@@ -325,10 +336,12 @@ enum { HALF_MADE_S = 15 * 60 };
 bool sba_found_is_litter(const struct sba_sandbox *s)
 {
 	const char *state = s->info.state;
-	if (s->info.foreign_schema || strcmp(state, "idle") == 0)
+	if (s->info.foreign_schema)
 		return false;
 	if (strcmp(state, "broken") == 0)
 		return true;
+	if (strcmp(state, "gone") != 0 && strcmp(state, "created") != 0)
+		return false;
 	return sba_label_creator_dead(s->labels) ||
 	       sba_unix_ms() / 1000 - s->info.created > HALF_MADE_S;
 }
@@ -341,15 +354,19 @@ int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sb
 	const char *const labels[] = { by_prefix, NULL };
 	struct sba_found f = { 0 };
 	int rc = sba_found_get(e, labels, &f, err);
-	int removed = 0;
+	int removed = 0, failed = 0;
 	for (size_t i = 0; rc == 0 && i < f.n; i++) {
 		if (!sba_found_is_litter(&f.v[i]))
 			continue;
-		rc = sba_sandbox_remove_both(e, f.v[i].sidecar, f.v[i].container, err);
-		removed += rc == 0;
+		/* What is stuck keeps nothing else from being swept. */
+		int gone = sba_sandbox_remove_both(e, f.v[i].sidecar, f.v[i].container,
+						   failed ? NULL : err);
+		removed += gone == 0;
+		failed = failed ? failed : gone;
 	}
 	sba_found_fini(&f);
 	if (rc == 0 && ret_removed)
 		*ret_removed = removed;
+	rc = rc ? rc : failed;
 	return rc;
 }

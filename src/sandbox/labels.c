@@ -82,7 +82,8 @@ bool sba_label_creator_dead(const json_t *labels)
 		return true;
 	char now[32];
 	start_time((pid_t)pid, now, sizeof(now));
-	return strcmp(now, began + 1) != 0;
+	/* Where /proc hides others' processes nothing was read: not dead. */
+	return now[0] != '-' && strcmp(now, began + 1) != 0;
 }
 
 static int set(json_t *labels, const char *name, const char *value)
