@@ -12,6 +12,8 @@
 #include "base/limits.h"
 #include "channel/protocol.h"
 
+enum { TURNS_MAX = 1 << 30 };
+
 #define STATE_PATH SBA_STATE_DIR "/" SBA_STATE_NAME
 
 static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_error *err)
@@ -30,7 +32,8 @@ static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_err
 	if (*session && !sba_session_id_valid(session))
 		return sba_fail(err, SBA_EPROTO, "%s: impossible session id", STATE_PATH);
 	snprintf(a->session, sizeof(a->session), "%s", session);
-	a->turns = sba_json_int(j, "turns", 0);
+	int64_t turns = sba_json_int(j, "turns", 0);
+	a->turns = turns > 0 && turns < TURNS_MAX ? turns : 0;
 	return 0;
 }
 
@@ -56,15 +59,18 @@ int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_er
 {
 	if (!sba_session_id_valid(session))
 		return sba_fail(err, SBA_EPROTO, "the CLI gave an impossible session id");
-	snprintf(a->session, sizeof(a->session), "%s", session);
-	a->turns++;
-	a->state_known = true;
-	if (a->one_turn)
-		return 0;
 	SBA_JSON json_t *j = json_pack("{s:i, s:s, s:s, s:I}", "v", 1, "agent", a->driver->name,
-				       "session", session, "turns", (json_int_t)a->turns);
+				       "session", session, "turns", (json_int_t)(a->turns + 1));
 	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);
-	return sba_sandbox_write_small(a->sandbox, STATE_PATH, text, strlen(text), 0644, err);
+	int rc = 0;
+	if (!a->one_turn)
+		rc = sba_sandbox_write_small(a->sandbox, STATE_PATH, text, strlen(text), 0644, err);
+	if (rc < 0)
+		return rc;
+	snprintf(a->session, sizeof(a->session), "%s", session);
+	a->turns++;
+	a->state_known = true;
+	return 0;
 }

@@ -41,6 +41,9 @@ struct sba_turn {
 	int64_t began_ms, last_byte_ms, done_ms;
 	int64_t idle_ms; /* SBA_NEVER: no limit */
 	bool over;
+	bool session_kept;
+	int state_rc;
+	struct sba_error state_error;
 	struct sba_turn_result result;
 };
 
@@ -180,7 +183,7 @@ static void take_outcome(struct sba_turn *t, int status)
 static void judge_budget(struct sba_turn *t)
 {
 	struct sba_relay_stats stats;
-	if (!t->agent->relay || t->result.verdict == SBA_VERDICT_OK)
+	if (!t->agent->relay || t->result.verdict == SBA_VERDICT_OK || t->ended_by == BY_CALLER)
 		return;
 	sba_relay_stats_get(t->agent->relay, &stats);
 	if (stats.tokens_spent)
@@ -255,6 +258,9 @@ static void finish(struct sba_turn *t)
 {
 	struct sba_exit end;
 	struct sba_error why = { 0 };
+	/* The process may have ended before anybody looked at the wish. */
+	if (atomic_load(&t->canceled) && t->ended_by == BY_ITSELF)
+		t->ended_by = BY_CALLER;
 	int rc = sba_process_wait(t->process, -1, &end, &why);
 	t->over = true;
 	if (rc == 0) {
@@ -265,11 +271,9 @@ static void finish(struct sba_turn *t)
 		judge_ours(t);
 	}
 	t->result.duration_ms = sba_now_ms() - t->began_ms;
-	const char *session = sba_stream_session(t->stream);
-	if (session && rc == 0 && sba_agent_save_state(t->agent, session, &why) < 0 &&
-	    t->result.verdict == SBA_VERDICT_OK) {
+	if (t->state_rc < 0 && t->result.verdict == SBA_VERDICT_OK) {
 		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;
-		t->result.error = why;
+		t->result.error = t->state_error;
 	}
 }
 
@@ -282,6 +286,15 @@ static void feed_line(struct sba_turn *t, const char *line, size_t len)
 		sba_log("agent", "an event was lost: out of memory");
 	if (sba_stream_done(t->stream) && !t->done_ms)
 		t->done_ms = sba_now_ms();
+	/* At once, not at the end: whatever interrupts the turn, the next one finds
+	 * its conversation. */
+	const char *session = sba_stream_session(t->stream);
+	if (session && !t->session_kept) {
+		t->session_kept = true;
+		t->state_rc = sba_agent_save_state(t->agent, session, &t->state_error);
+		if (t->state_rc < 0)
+			sba_log("agent", "%s", t->state_error.text);
+	}
 }
 
 /* Cuts the piece under way into lines until one gives events. */

@@ -201,9 +201,13 @@ static void on_cancel(struct sba_process *p)
 /* The channel is one user's, and what it started ends with it. */
 static int open_link(struct sba_process *p, const struct sba_exec_options *o, struct sba_error *err)
 {
+	struct sba_channel *way_out;
 	int rc = SBA_EUNSUPPORTED;
 	if (!o->user && !o->detach)
 		rc = sba_link_channel(p->sandbox, &p->link, err);
+	else if (*p->sandbox->info.allow && /* what the rules allow is reached by the channel */
+		 (rc = sba_session_channel(p->sandbox->session, &way_out, err)) == 0)
+		rc = SBA_EUNSUPPORTED;
 	if (rc == SBA_EUNSUPPORTED)
 		rc = sba_link_exec(p->sandbox, o->user, &p->link, err);
 	return rc;
@@ -295,8 +299,7 @@ static void on_record(struct sba_process *p, int stream, const struct sba_record
 		return;
 	}
 	p->stream_ended[stream] = true;
-	if (stream == 1 || !p->over)
-		set_exit(p, r);
+	set_exit(p, r); /* the same on both */
 	p->over = p->stream_ended[0] && p->stream_ended[1];
 }
 
@@ -313,24 +316,35 @@ static int check_death(struct sba_process *p, struct sba_error *err)
 	}
 }
 
-/* The stream ended without the guest's word: the engine could not start it, or
- * something died. */
-static int explain_loss(struct sba_process *p, struct sba_error *err)
+/* What came instead of the guest's first word is the engine's own. */
+static void explain_preamble(const char *text, size_t len, struct sba_error *ret)
+{
+	if (strstr(text, "unable to find user"))
+		sba_fail(ret, SBA_ENOTFOUND, "command: %.*s", (int)len, text);
+	else
+		sba_fail(ret, SBA_EBROKEN, "command: the engine could not start it: %.*s", (int)len,
+			 text);
+}
+
+/* The stream ended without the guest's word. `lost` is what the link said, code 0
+ * where it just ended. */
+static int explain_loss(struct sba_process *p, const struct sba_error *lost, struct sba_error *err)
 {
 	struct sba_error why = { 0 };
 	const char *text = p->preamble.data ? p->preamble.data : "";
 	size_t len = strcspn(text, "\r\n");
+	bool channel = p->link->ops->watched;
 	int code = 0;
 	int rc = sba_sandbox_check_alive(p->sandbox, "command", &why);
 	if (rc == 0)
 		rc = p->link->ops->explain(p->link, &code, &why);
 	if (rc == 0 && !p->begun && len > 0) {
-		if (strstr(text, "unable to find user"))
-			sba_fail(&why, SBA_ENOTFOUND, "command: %.*s", (int)len, text);
-		else
-			sba_fail(&why, SBA_EBROKEN, "command: the engine could not start it: %.*s",
-				 (int)len, text);
-	} else if (rc == 0 && code == 137) {
+		explain_preamble(text, len, &why);
+	} else if (rc == 0 && lost->code && channel) {
+		/* The guest ends what the channel carried: nothing runs on. */
+		why = *lost;
+		sba_wrap(&why, why.code, "command");
+	} else if (rc == 0 && (channel || code == 137)) {
 		if (check_death(p, &why) == 0)
 			sba_fail(&why, SBA_EBROKEN,
 				 "command: its supervisor was killed inside the sandbox");
@@ -343,15 +357,25 @@ static int explain_loss(struct sba_process *p, struct sba_error *err)
 	return fail_with(p, &why);
 }
 
+/* A guest that goes on sending is not to be believed for ever either. */
+static int check_overdue(struct sba_process *p, struct sba_error *err)
+{
+	struct sba_error why;
+	if (sba_now_ms() <= p->give_up_ms)
+		return 0;
+	sba_fail(&why, SBA_EBROKEN, "command: no end of it from the guest after its deadline");
+	if (err)
+		*err = why;
+	return fail_with(p, &why);
+}
+
 static int still_there(struct sba_process *p, struct sba_error *err)
 {
 	struct sba_error why = { 0 };
-	if (sba_now_ms() - p->looked_ms < ALIVE_CHECK_MS)
+	if (p->link->ops->watched || sba_now_ms() - p->looked_ms < ALIVE_CHECK_MS)
 		return 0;
 	p->looked_ms = sba_now_ms();
-	if (sba_now_ms() > p->give_up_ms)
-		sba_fail(&why, SBA_EBROKEN, "command: no word from the guest after its deadline");
-	else if (p->link->ops->watched || sba_sandbox_check_alive(p->sandbox, "command", &why) == 0)
+	if (sba_sandbox_check_alive(p->sandbox, "command", &why) == 0)
 		return 0;
 	if (err)
 		*err = why;
@@ -417,7 +441,9 @@ static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_erro
 static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	for (;;) {
-		int rc = flush(p, err);
+		int rc = check_overdue(p, err);
+		if (rc == 0)
+			rc = flush(p, err);
 		if (rc < 0)
 			return rc;
 		int stream;
@@ -435,8 +461,15 @@ static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_err
 			continue;
 		}
 		if (n != SBA_ETIMEOUT)
-			return explain_loss(p, err);
-		rc = wait_more(p, deadline_ms, err);
+			return explain_loss(p, &why, err);
+		/* Room that came since the flush was told on the descriptor that the read
+		 * has just cleared. */
+		size_t waiting = p->staging.len;
+		rc = flush(p, err);
+		if (rc == 0 && p->staging.len < waiting)
+			continue;
+		if (rc == 0)
+			rc = wait_more(p, deadline_ms, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -464,7 +497,7 @@ ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output
 			return 0;
 		int rc = next_piece(p, deadline, err);
 		if (rc == 0)
-			rc = explain_loss(p, err);
+			rc = explain_loss(p, &(struct sba_error){ 0 }, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -553,7 +586,7 @@ int sba_process_fd(const struct sba_process *p)
 
 short sba_process_events(const struct sba_process *p)
 {
-	return p->staging.len > 0 || p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
+	return p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
 }
 
 void sba_process_cancel(struct sba_process *p)
