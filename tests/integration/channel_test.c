@@ -259,11 +259,12 @@ static void a_session_killed_inside_is_told_at_once(void **state)
 	command_sh(&k, c, "sleep 4244", false);
 	assert_true(command_read(&k, COMMAND_WAIT_MS) > 0);
 	int64_t began = sba_now_ms();
-	/* The session is the parent's parent of the command. */
-	command_ok(other, "for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in "
-			  "'" SBA_GUEST_PATH " session ') pids=\"$pids ${p#/proc/}\";; esac; done; "
-			  "mine=$(awk '{print $4}' /proc/$PPID/stat); "
-			  "for p in $pids; do test $p = $mine -o $p = $PPID || kill -9 $p; done");
+	/* Sessions have their parent outside; ours is the parent's parent. */
+	command_ok(other, "mine=$(awk '{print $4}' /proc/$PPID/stat); "
+			  "for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in "
+			  "'" SBA_GUEST_PATH " session ') "
+			  "test $(awk '{print $4}' $p/stat) = 0 -a $p != /proc/$mine && "
+			  "kill -9 ${p#/proc/};; esac; done; true");
 	assert_int_equal(command_read(&k, COMMAND_WAIT_MS), SBA_ELOST);
 	assert_true(sba_now_ms() - began < 5000);
 	command_close(&k);
