@@ -55,11 +55,14 @@ static json_t *exec_body(const struct sba_exec_spec *spec)
 			 "User", spec->user, "WorkingDir", spec->workdir);
 }
 
-/* 409: the container is stopped or paused. */
-static int not_running(struct sba_error *err, int rc)
+/* 409: the container is stopped or paused. Podman looks the user up before it
+ * answers; Docker tells it in the stream. */
+static int exec_failed(struct sba_error *err, int rc)
 {
 	if (rc == SBA_EEXIST)
 		rc = err->code = SBA_EBROKEN;
+	else if (rc == SBA_EENGINE && strstr(err->text, "unable to find user"))
+		rc = err->code = SBA_ENOTFOUND;
 	return rc;
 }
 
@@ -82,7 +85,7 @@ static int create_exec(struct sba_exec *x, const struct sba_exec_spec *spec, str
 	};
 	rc = sba_engine_call(x->e, &r, until, &answer, err);
 	if (rc < 0)
-		return not_running(err, rc);
+		return exec_failed(err, rc);
 	const char *id = sba_json_str(answer, "Id");
 	if (!id || !*id || strlen(id) >= sizeof(x->id))
 		return sba_fail(err, SBA_EPROTO, "%s: no id in the engine's answer", x->tried);
@@ -108,7 +111,7 @@ static int start_exec(struct sba_exec *x, struct sba_until until, struct sba_err
 	struct sba_exchange ex = { .request = &r, .upgrade = true };
 	int rc = sba_engine_exchange(x->e, &ex, sba_engine_limit(x->e, until), &body, err);
 	if (rc < 0)
-		return not_running(err, rc);
+		return exec_failed(err, rc);
 	if (body->head.status != 101 && body->framing != SBA_BODY_UNTIL_CLOSE)
 		return sba_fail(err, SBA_EPROTO, "%s: the answer is no raw stream", x->tried);
 	x->wire = sba_move(&body->wire);
