@@ -325,25 +325,6 @@ void live_sidecar_of(struct sba_sandbox *s, char ret[SBA_ID_MAX])
 	snprintf(ret, SBA_ID_MAX, "%s", mode + strlen("container:"));
 }
 
-bool live_runs_inside(const char *container, const char *text)
-{
-	char path[128];
-	snprintf(path, sizeof(path), "/containers/%s/top?ps_args=-eo%%20pid,args", container);
-	SBA_JSON json_t *j = NULL;
-	struct sba_request request = { .method = "GET", .path = path, .tried = "top" };
-	if (sba_engine_call(live.engine, &request, soon(), &j, NULL) < 0)
-		return false;
-	size_t i;
-	json_t *row;
-	json_array_foreach(json_object_get(j, "Processes"), i, row)
-	{
-		const char *line = json_string_value(json_array_get(row, 1));
-		if (line && strstr(line, text))
-			return true;
-	}
-	return false;
-}
-
 struct inside {
 	const char *container, *text;
 	bool there;
