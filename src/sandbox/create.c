@@ -208,7 +208,7 @@ static int place_guest(struct sba_making *m, struct sba_error *err)
 }
 
 /* Everything here happens while the sidecar starts. */
-static int make_main(struct sba_making *m, struct sba_error *err)
+static int make_main(struct sba_making *m, const json_t *sidecar, struct sba_error *err)
 {
 	SBA_JSON json_t *spec = NULL;
 	int rc = sba_spec_sandbox(m, &spec, err);
@@ -217,7 +217,9 @@ static int make_main(struct sba_making *m, struct sba_error *err)
 	if (rc == 0)
 		rc = place_guest(m, err);
 	if (rc == 0)
-		rc = sba_spec_verify(m, spec, err);
+		rc = sba_spec_verify(m, m->sandbox->container, spec, err);
+	if (rc == 0)
+		rc = sba_spec_verify(m, m->sandbox->sidecar, sidecar, err);
 	if (rc == 0)
 		rc = sba_room_check(m, err);
 	return rc;
@@ -231,7 +233,7 @@ static int make_both(struct sba_making *m, struct sba_error *err)
 		return rc;
 	pthread_t starter;
 	bool parallel = pthread_create(&starter, NULL, start_sidecar, m) == 0;
-	rc = make_main(m, err);
+	rc = make_main(m, sidecar, err);
 	if (parallel)
 		pthread_join(starter, NULL);
 	else

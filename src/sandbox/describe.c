@@ -24,30 +24,46 @@ static void hide_values(json_t *inspect)
 	}
 }
 
-static json_t *inspect_one(struct sba_sandbox *s, const char *id)
+/* Null for a container that is not there. */
+static int inspect_one(struct sba_sandbox *s, const char *id, json_t **ret, struct sba_error *err)
 {
-	json_t *j = NULL;
-	if (!*id ||
-	    sba_container_inspect(s->engine, id, sba_engine_until(s->engine, SBA_ENGINE_STEP_MS),
-				  &j, NULL) < 0)
-		return json_null();
-	hide_values(j);
-	return j;
+	struct sba_error why = { 0 };
+	int rc = !*id ? SBA_ENOTFOUND
+		      : sba_container_inspect(s->engine, id,
+					      sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), ret,
+					      &why);
+	if (rc == SBA_ENOTFOUND) {
+		*ret = json_null();
+		return 0;
+	}
+	if (rc < 0 && err)
+		*err = why;
+	if (rc == 0)
+		hide_values(*ret);
+	return rc;
 }
 
 int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err)
 {
 	const struct sba_sandbox_info *i = &s->info;
-	json_t *container = inspect_one(s, s->container);
-	s->info.commands = (int)json_array_size(json_object_get(container, "ExecIDs"));
+	SBA_JSON json_t *container = NULL, *sidecar = NULL;
+	int rc = inspect_one(s, s->container, &container, err);
+	if (rc == 0)
+		rc = inspect_one(s, s->sidecar, &sidecar, err);
+	if (rc < 0)
+		return rc;
+	int held = (int)json_array_size(json_object_get(container, "ExecIDs"));
+	const char *state = held > 0 && strcmp(i->state, "idle") == 0 ? "working" : i->state;
 	SBA_JSON json_t *j = json_pack(
-		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:o, s:o}",
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, "
+		"s:i, "
+		"s:O, s:O}",
 		"name", i->name, "id", i->id, "prefix", i->prefix, "tag", i->tag, "agent", i->agent,
-		"provider", i->provider, "image", i->image, "user", i->user, "version", i->version,
-		"state", i->commands > 0 && strcmp(i->state, "idle") == 0 ? "working" : i->state,
+		"provider", i->provider, "base_url", i->base_url, "network", i->network, "allow",
+		i->allow, "image", i->image, "user", i->user, "version", i->version, "state", state,
 		"created", (json_int_t)i->created, "keepalive_ms", (json_int_t)i->keepalive_ms,
-		"max_lifetime_ms", (json_int_t)i->max_lifetime_ms, "commands", i->commands,
-		"container", container, "sidecar", inspect_one(s, s->sidecar));
+		"max_lifetime_ms", (json_int_t)i->max_lifetime_ms, "held", held, "container",
+		container, "sidecar", sidecar);
 	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);

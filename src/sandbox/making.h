@@ -43,7 +43,7 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret,
 /* Compares what the engine made of a spec with it: engines drop fields that they
  * do not know without a word, and a sandbox that is less confined than it was
  * asked to be must not be used. */
-int sba_spec_verify(const struct sba_making *m, const json_t *spec,
+int sba_spec_verify(const struct sba_making *m, const char *id, const json_t *spec,
 		    struct sba_error *err) SBA_MUST_CHECK;
 
 #endif

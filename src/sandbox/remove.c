@@ -54,7 +54,6 @@ int sba_sandbox_remove(struct sba_sandbox *s, struct sba_error *err)
 	if (rc < 0)
 		return sba_hint(err, sba_wrap(err, rc, "remove sandbox '%s'", s->info.name),
 				"try again:  sandbox-agent rm %s", s->info.name);
-	s->info.state = "gone";
 	return 0;
 }
 

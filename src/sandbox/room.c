@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { SWEEP_MS = 5000 };
+
 /* The engine lists newest first; ours are ordered by their main container, which
  * is made last. What has none yet will count itself when it has. */
 static int64_t older_than_ours(const struct sba_making *m, const struct sba_found *f)
@@ -20,6 +22,18 @@ static int64_t older_than_ours(const struct sba_making *m, const struct sba_foun
 	return older;
 }
 
+/* Somebody else's litter is no reason to fail, nor to wait long. */
+static void sweep(const struct sba_making *m, const struct sba_found *f)
+{
+	struct sba_until until = sba_engine_until(m->engine, SWEEP_MS);
+	for (size_t i = 0; i < f->n && sba_until_check(until, NULL) == 0; i++) {
+		if (sba_found_is_litter(&f->v[i]) &&
+		    sba_sandbox_remove_both(m->engine, f->v[i].sidecar, f->v[i].container, NULL) <
+			    0)
+			sba_log("sandbox", "'%s' could not be swept", f->v[i].info.name);
+	}
+}
+
 int sba_room_check(struct sba_making *m, struct sba_error *err)
 {
 	char by_prefix[2 * SBA_NAME_MAX];
@@ -30,12 +44,8 @@ int sba_room_check(struct sba_making *m, struct sba_error *err)
 	if (rc < 0)
 		return rc;
 	int64_t older = older_than_ours(m, &f);
-	for (size_t i = 0; i < f.n; i++) {
-		/* Somebody else's litter is no reason to fail. */
-		if (sba_found_is_litter(&f.v[i]) &&
-		    sba_sandbox_remove_both(m->engine, f.v[i].sidecar, f.v[i].container, NULL) < 0)
-			sba_log("sandbox", "'%s' could not be swept", f.v[i].info.name);
-	}
+	if (m->o.max_sandboxes == 0 || older < m->o.max_sandboxes)
+		sweep(m, &f);
 	sba_found_fini(&f);
 	if (m->o.max_sandboxes == 0 || older < m->o.max_sandboxes)
 		return 0;

@@ -16,12 +16,11 @@ enum {
 
 /* A sealed sandbox has loopback alone, and look-ups fail at once instead of
  * asking the host's name server in vain. */
-static void seal(json_t *spec)
+static int seal(json_t *spec)
 {
 	json_t *host = json_object_get(spec, "HostConfig");
-	json_object_set_new(host, "NetworkMode", json_string("none"));
-	json_object_set_new(host, "Dns", json_pack("[s]", "127.0.0.1"));
-	json_object_del(host, "ExtraHosts"); /* Podman 5 refuses it without a network */
+	return json_object_set_new(host, "NetworkMode", json_string("none")) ||
+	       json_object_set_new(host, "Dns", json_pack("[s]", "127.0.0.1"));
 }
 
 json_t *sba_spec_sidecar(const struct sba_making *m)
@@ -48,8 +47,10 @@ json_t *sba_spec_sidecar(const struct sba_making *m)
 			  /* A PID 1 minds no other; Podman 5 asks before a forced removal
 			   * and waits for ten seconds. */
 			  "StopSignal", "SIGKILL", "HostConfig", host);
-	if (spec && strcmp(m->o.network, "sealed") == 0)
-		seal(spec);
+	if (spec && strcmp(m->o.network, "sealed") == 0 && seal(spec)) {
+		json_decref(spec);
+		return NULL;
+	}
 	return spec;
 }
 
@@ -116,11 +117,13 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 	/* Docker takes it from the sidecar and refuses another, Podman makes one up. */
 	if (sba_engine_podman(m->engine))
 		json_object_set_new(spec, "Hostname", json_string(m->o.name));
-	if (m->o.user)
-		json_object_set_new(spec, "User", json_string(m->o.user));
-	if (m->o.runtime)
-		json_object_set_new(json_object_get(spec, "HostConfig"), "Runtime",
-				    json_string(m->o.runtime));
+	bool bad = m->o.user && json_object_set_new(spec, "User", json_string(m->o.user));
+	bad = bad || (m->o.runtime && json_object_set_new(json_object_get(spec, "HostConfig"),
+							  "Runtime", json_string(m->o.runtime)));
+	if (bad) {
+		json_decref(spec);
+		return sba_fail(err, SBA_EINVAL, "user or runtime: not valid UTF-8");
+	}
 	*ret = spec;
 	return 0;
 }
@@ -129,8 +132,8 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 
 /* The security fields, in HostConfig unless they say otherwise. */
 static const char *const must_hold[] = {
-	"CapDrop",     "CapAdd",    "SecurityOpt", "PidMode",
-	"NetworkMode", "PidsLimit", "Memory",      "NanoCpus",
+	"CapDrop",   "CapAdd", "SecurityOpt", "PidMode", "NetworkMode",
+	"PidsLimit", "Memory", "NanoCpus",    "Runtime",
 };
 
 /* "ALL" and "CAP_CHOWN" and "CHOWN" are the same to engines. */
@@ -169,10 +172,11 @@ static bool holds(const char *key, const json_t *wanted, const json_t *got)
 
 /* Podman resolves CapDrop and CapAdd and shows the difference from a default
  * list of its own: what is left is told by its own inspect alone. */
-static int set_podman_capabilities(const struct sba_making *m, json_t *host, struct sba_error *err)
+static int set_podman_capabilities(const struct sba_making *m, const char *id, json_t *host,
+				   struct sba_error *err)
 {
 	char path[SBA_ID_MAX + 32];
-	snprintf(path, sizeof(path), "/libpod/containers/%s/json", m->sandbox->container);
+	snprintf(path, sizeof(path), "/libpod/containers/%s/json", id);
 	const struct sba_request request = { .method = "GET",
 					     .path = path,
 					     .tried = "ask for capabilities" };
@@ -189,25 +193,32 @@ static int set_podman_capabilities(const struct sba_making *m, json_t *host, str
 	return 0;
 }
 
-int sba_spec_verify(const struct sba_making *m, const json_t *spec, struct sba_error *err)
+static int not_kept(const char *key, struct sba_error *err)
+{
+	return sba_fail(
+		err, SBA_EUNSUPPORTED,
+		"the engine did not keep %s: the sandbox would be less confined than it must "
+		"be",
+		key);
+}
+
+int sba_spec_verify(const struct sba_making *m, const char *id, const json_t *spec,
+		    struct sba_error *err)
 {
 	SBA_JSON json_t *made = NULL;
 	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
-	int rc = sba_container_inspect(m->engine, m->sandbox->container, until, &made, err);
+	int rc = sba_container_inspect(m->engine, id, until, &made, err);
 	const json_t *wanted = json_object_get(spec, "HostConfig");
 	json_t *got = json_object_get(made, "HostConfig");
 	if (rc == 0 && sba_engine_podman(m->engine))
-		rc = set_podman_capabilities(m, got, err);
+		rc = set_podman_capabilities(m, id, got, err);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < SBA_ARRAY_LEN(must_hold); i++) {
 		const char *key = must_hold[i];
 		if (!holds(key, json_object_get(wanted, key), json_object_get(got, key)))
-			return sba_fail(
-				err, SBA_EUNSUPPORTED,
-				"the engine did not keep %s: the sandbox would be less confined "
-				"than it must be",
-				key);
+			return not_kept(key, err);
 	}
-	return 0;
+	const char *user = sba_json_str(spec, "User"), *kept = sba_json_str(made, "Config.User");
+	return user && (!kept || strcmp(user, kept) != 0) ? not_kept("User", err) : 0;
 }
