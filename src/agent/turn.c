@@ -27,6 +27,7 @@ enum ended_by { BY_ITSELF, BY_CALLER, BY_IDLENESS, BY_GRACE, BY_LOOP };
 struct sba_turn {
 	struct sba_agent *agent;
 	struct sba_process *process;
+	uint16_t model_port; /* inside; 0: none yet */
 	struct sba_stream *stream;
 	struct sba_event_queue events;
 	struct sba_lines lines;
@@ -54,14 +55,13 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 {
 	struct sba_agent *a = t->agent;
 	char uuid[37], base_url[64];
-	uint16_t port;
 	int rc = sba_random_uuid(uuid, err);
 	if (rc == 0)
-		rc = sba_sandbox_forward(a->sandbox, a->host_port, &port, err);
+		rc = sba_sandbox_forward(a->sandbox, a->host_port, &t->model_port, err);
 	if (rc < 0)
 		return rc;
 	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
-	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)port);
+	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)t->model_port);
 	const struct sba_turn_spec spec = {
 		.base_url = base_url,
 		.token = a->token,
@@ -284,7 +284,10 @@ static void feed_line(struct sba_turn *t, const char *line, size_t len)
 	/* The queue's only failure is memory, which the next event meets again. */
 	if (sba_stream_line(t->stream, line, len) != 0)
 		sba_log("agent", "an event was lost: out of memory");
-	if (sba_stream_done(t->stream) && !t->done_ms)
+	/* Some go on after what looked like the end: a compaction, a late message. */
+	if (!sba_stream_done(t->stream))
+		t->done_ms = 0;
+	else if (!t->done_ms)
 		t->done_ms = sba_now_ms();
 	/* At once, not at the end: whatever interrupts the turn, the next one finds
 	 * its conversation. */
@@ -458,6 +461,8 @@ void sba_turn_free(struct sba_turn *t)
 	if (!t)
 		return;
 	sba_process_free(t->process);
+	if (t->model_port)
+		sba_sandbox_unforward(t->agent->sandbox, t->model_port);
 	sba_stream_free(t->stream);
 	sba_event_queue_fini(&t->events);
 	sba_lines_fini(&t->lines);

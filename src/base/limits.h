@@ -30,7 +30,8 @@ enum {
 	SBA_RUN_IO_CHUNK = 64 * SBA_KIB,
 
 	/* channel: what the guest can make us keep or do */
-	SBA_CHANNEL_HEADERS_MAX = 64,            /* header fields of one answer */
+	SBA_CHANNEL_CLAIMED_MAX = 224, /* streams beyond which no connection from inside is taken */
+	SBA_CHANNEL_HEADERS_MAX = 64,  /* header fields of one answer */
 	SBA_CHANNEL_HEADER_BYTES = 16 * SBA_KIB, /* all of them, 32 bytes added for each */
 	SBA_CHANNEL_HPACK_TABLE = 4 * SBA_KIB,
 	SBA_CHANNEL_BUFFERED_MAX = 8 * SBA_MIB,  /* received and not yet taken, all streams */

@@ -82,6 +82,9 @@ int sba_channel_file_list(struct sba_channel *c, const char *path, size_t max,
  * channel is closed. */
 int sba_channel_forward(struct sba_channel *c, uint16_t host_port, struct sba_until until,
 			uint16_t *ret_port, struct sba_error *err) SBA_MUST_CHECK;
+/* Ends that: connections to the port inside are reset from now on, so that whoever
+ * has the port here next is not reached from inside. */
+void sba_channel_unforward(struct sba_channel *c, uint16_t inside_port);
 /* Joins a connected socket of this host (taken over, closed at the end) with
  * 127.0.0.1:port inside. */
 int sba_channel_connect(struct sba_channel *c, uint16_t port, int take_fd, struct sba_until until,

@@ -125,9 +125,12 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		return broken(c, "the guest says goodbye (%s)",
 			      nghttp2_http2_strerror(frame->goaway.error_code));
-	if (frame->hd.type == NGHTTP2_PING && frame->hd.flags & NGHTTP2_FLAG_ACK &&
-	    memcmp(frame->ping.opaque_data, &c->ping_last, sizeof(c->ping_last)) != 0)
-		return broken(c, "an answer to a ping that was not sent");
+	if (frame->hd.type == NGHTTP2_PING && frame->hd.flags & NGHTTP2_FLAG_ACK) {
+		if (c->ping_last == 0 ||
+		    memcmp(frame->ping.opaque_data, &c->ping_last, sizeof(c->ping_last)) != 0)
+			return broken(c, "an answer to a ping that was not sent");
+		c->ping_last = 0;
+	}
 	if (!s)
 		return 0;
 	if (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) {

@@ -156,7 +156,9 @@ static int tick(struct sba_channel *c, int64_t *ret_next, struct sba_error *err)
 	if (now >= c->next_ping) {
 		c->next_ping = now + SBA_CHANNEL_PING_MS;
 		pthread_mutex_lock(&c->lock);
-		rc = sba_h2_ping(c, now, err);
+		/* One at a time: behind a slow engine the answer may take its while. */
+		if (c->ping_last == 0)
+			rc = sba_h2_ping(c, now, err);
 		pthread_mutex_unlock(&c->lock);
 	}
 	*ret_next = c->next_ping;

@@ -183,7 +183,7 @@ struct sba_channel {
 	struct sba_buf preamble;
 	struct sba_flood flood;
 	int64_t heard, next_ping;
-	uint64_t ping_last; /* payload of the last one sent */
+	uint64_t ping_last; /* payload of the one that is not answered yet; 0: none */
 	size_t out_at, out_len;
 	struct pollfd polls[2 + SBA_CHANNEL_STREAMS_MAX];
 	struct sba_channel_stream *polled[2 + SBA_CHANNEL_STREAMS_MAX];

@@ -174,9 +174,11 @@ static void claim(struct sba_channel_stream *forward, uint32_t id)
 	char path[32];
 	struct sba_channel_stream *s;
 	snprintf(path, sizeof(path), SBA_CHANNEL_ACCEPT "%u", id);
-	if (sba_channel_stream_make(forward->c, SBA_STREAM_TUNNEL, path, &s, NULL) < 0)
+	/* Whatever is inside can open connections: commands keep streams of their own. */
+	if (forward->c->n_streams >= SBA_CHANNEL_CLAIMED_MAX ||
+	    sba_channel_stream_make(forward->c, SBA_STREAM_TUNNEL, path, &s, NULL) < 0)
 		return;
-	if (start_connecting(s, forward->port) < 0) {
+	if (forward->port == 0 || start_connecting(s, forward->port) < 0) {
 		/* Claimed all the same: only so it can be reset. */
 		sba_cleanup_close(&s->fd);
 		s->kind = SBA_STREAM_CALLER;
@@ -219,6 +221,16 @@ int sba_channel_forward(struct sba_channel *c, uint16_t host_port, struct sba_un
 	}
 	sba_channel_stream_release(s);
 	return 0;
+}
+
+void sba_channel_unforward(struct sba_channel *c, uint16_t inside_port)
+{
+	pthread_mutex_lock(&c->lock);
+	for (struct sba_channel_stream *s = c->streams; s; s = s->next) {
+		if (s->kind == SBA_STREAM_FORWARD && s->inside_port == inside_port)
+			s->port = 0; /* what comes now is reset */
+	}
+	pthread_mutex_unlock(&c->lock);
 }
 
 int sba_channel_connect(struct sba_channel *c, uint16_t port, int take_fd, struct sba_until until,

@@ -340,6 +340,10 @@ static int explain_loss(struct sba_process *p, const struct sba_error *lost, str
 		rc = p->link->ops->explain(p->link, &code, &why);
 	if (rc == 0 && !p->begun && len > 0) {
 		explain_preamble(text, len, &why);
+	} else if (rc == 0 && lost->code == SBA_ELIMIT && channel) {
+		p->over = true;
+		p->exit = (struct sba_exit){ .kind = SBA_NO_PROCESS };
+		return 0;
 	} else if (rc == 0 && lost->code && channel) {
 		/* The guest ends what the channel carried: nothing runs on. */
 		why = *lost;
@@ -496,7 +500,7 @@ ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output
 		if (p->over)
 			return 0;
 		int rc = next_piece(p, deadline, err);
-		if (rc == 0)
+		if (rc == 0 && !p->over)
 			rc = explain_loss(p, &(struct sba_error){ 0 }, err);
 		if (rc < 0)
 			return rc;

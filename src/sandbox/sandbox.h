@@ -42,4 +42,7 @@ int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void 
 int sba_sandbox_forward(struct sba_sandbox *s, uint16_t host_port, uint16_t *ret_port,
 			struct sba_error *err) SBA_MUST_CHECK;
 
+/* Takes one sba_sandbox_forward() back; the last one closes the way. */
+void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t inside_port);
+
 #endif

@@ -28,8 +28,8 @@ struct held {
 	int stop_fd;
 	struct {
 		uint16_t here, inside;
+		unsigned users; /* 0: free */
 	} forwards[FORWARDS_MAX];
-	size_t n_forwards;
 };
 
 struct sba_session {
@@ -212,23 +212,42 @@ static int forward_locked(struct sba_session *n, uint16_t host_port, uint16_t *r
 	if (rc < 0)
 		return rc;
 	struct held *h = &n->held[n->n - 1];
-	for (size_t i = 0; i < h->n_forwards; i++) {
-		if (h->forwards[i].here == host_port) {
+	size_t free_at = FORWARDS_MAX;
+	for (size_t i = 0; i < FORWARDS_MAX; i++) {
+		if (h->forwards[i].users == 0) {
+			free_at = free_at < i ? free_at : i;
+		} else if (h->forwards[i].here == host_port) {
+			h->forwards[i].users++;
 			*ret_port = h->forwards[i].inside;
 			return 0;
 		}
 	}
-	if (h->n_forwards == FORWARDS_MAX)
+	if (free_at == FORWARDS_MAX)
 		return sba_fail(err, SBA_ELIMIT, "%d ports are open already", FORWARDS_MAX);
-	struct sba_until until = sba_engine_until(n->sandbox->engine, OPEN_MS);
 	uint16_t inside;
-	rc = sba_channel_forward(channel, host_port, until, &inside, err);
+	rc = sba_channel_forward(channel, host_port, sba_engine_until(n->sandbox->engine, OPEN_MS),
+				 &inside, err);
 	if (rc < 0)
 		return rc;
-	h->forwards[h->n_forwards].here = host_port;
-	h->forwards[h->n_forwards++].inside = inside;
+	h->forwards[free_at].here = host_port;
+	h->forwards[free_at].inside = inside;
+	h->forwards[free_at].users = 1;
 	*ret_port = inside;
 	return 0;
+}
+
+void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t inside_port)
+{
+	struct sba_session *n = s->session;
+	pthread_mutex_lock(&n->lock);
+	struct held *h = n->n > 0 ? &n->held[n->n - 1] : NULL;
+	for (size_t i = 0; h && i < FORWARDS_MAX; i++) {
+		if (h->forwards[i].users == 0 || h->forwards[i].inside != inside_port)
+			continue;
+		if (--h->forwards[i].users == 0)
+			sba_channel_unforward(h->channel, inside_port);
+	}
+	pthread_mutex_unlock(&n->lock);
 }
 
 int sba_sandbox_forward(struct sba_sandbox *s, uint16_t host_port, uint16_t *ret_port,
