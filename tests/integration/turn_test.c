@@ -155,6 +155,15 @@ static void a_cli_that_stays_after_its_last_word_is_ended_and_its_answer_kept(vo
 	assert_true(c.took_ms < 30000);
 }
 
+static void a_cli_that_goes_on_after_its_last_word_is_let(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	RUN(&c, "-q", "run", FAKE, "again");
+	live_assert_says(&c, 0, NULL);
+	assert_string_equal(c.out.data, "two\n");
+}
+
 static void a_silent_cli_runs_into_the_idle_timeout(void **state)
 {
 	(void)state;
@@ -323,6 +332,7 @@ int main(void)
 		LIVE_TEST(escapes_of_an_answer_are_shown_escaped_on_a_terminal),
 		LIVE_TEST(no_color_and_color_always_mean_what_they_say),
 		LIVE_TEST(a_cli_that_stays_after_its_last_word_is_ended_and_its_answer_kept),
+		LIVE_TEST(a_cli_that_goes_on_after_its_last_word_is_let),
 		LIVE_TEST(a_silent_cli_runs_into_the_idle_timeout),
 		LIVE_TEST(a_stubborn_cli_is_ended_at_the_timeout_with_its_children),
 		LIVE_TEST(a_cli_that_crashes_is_told_with_its_words),

@@ -34,6 +34,7 @@ static const char fake_claude[] =
 	"linger) say kept; result kept; exec sleep 4242 ;;\n"
 	"stubborn) trap '' TERM INT HUP; say working; setsid sleep 4244 & \n"
 	"  while :; do sleep 4244; done ;;\n"
+	"again) say one; result one; printf '%s\\n' \"$init\"; say two; sleep 12; result two ;;\n"
 	"hang) say working; exec sleep 4245 ;;\n"
 	"utf8) printf '\\377\\376 no line of ours \\200\\n'; say 'a\377b'; result 'a\377b' ;;\n"
 	"long) printf '{\"type\":\"assistant\",\"message\":{\"id\":\"m1\",\"content\":[{\"type\":"
