@@ -5,6 +5,11 @@
  */
 #include "model/private.h"
 
+#define WRITES(path, content)                                                                      \
+	"\"steps\":["                                                                              \
+	" {\"tools\":[{\"kind\":\"write\",\"path\":\"" path "\",\"content\":\"" content "\"}]},"   \
+	" {\"text\":\"Wrote " path ".\"}]},"
+
 const char sba_model_builtin_script[] =
 	"{\"v\":1,\"rules\":["
 	/* run: COMMAND */
@@ -12,9 +17,8 @@ const char sba_model_builtin_script[] =
 	" {\"tools\":[{\"kind\":\"bash\",\"command\":\"{{rest}}\"}]},"
 	" {\"text\":\"The command printed:\\n{{tool_output}}\"}]},"
 	/* write /PATH: TEXT */
-	"{\"match\":{\"prefix\":\"write \",\"contains\":\"write /\"},\"steps\":["
-	" {\"tools\":[{\"kind\":\"write\",\"path\":\"{{word}}\",\"content\":\"{{tail}}\"}]},"
-	" {\"text\":\"Wrote {{word}}.\"}]},"
+	"{\"match\":{\"prefix\":\"write /\",\"contains\":\":\"}," WRITES("/{{before_colon}}",
+									 "{{after_colon}}")
 	/* error STATUS [RETRY-AFTER] */
 	"{\"match\":{\"prefix\":\"error \"},\"steps\":["
 	" {\"error\":{\"status\":\"{{word}}\",\"message\":\"the script says error {{word}}\","
@@ -51,6 +55,18 @@ const char sba_model_builtin_script[] =
 	"\"}]},"
 	" {\"tools\":[{\"kind\":\"bash\",\"command\":\"python3 {{path:/workspace/qs.py}}\"}]},"
 	" {\"text\":\"Sorted as expected. The file is {{path:/workspace/qs.py}}.\"}]},"
+	/* write PATH: TEXT */
+	"{\"match\":{\"prefix\":\"write \",\"contains\":\":\"}," WRITES(
+		"/workspace/{{before_colon}}", "{{after_colon}}")
+	/* write NAME.py and run it */
+	"{\"match\":{\"prefix\":\"write \",\"contains\":\".py\"},\"steps\":["
+	" {\"text\":\"I'll write the file, then run it.\","
+	"  \"tools\":[{\"kind\":\"write\",\"path\":\"{{path:/workspace/hello.py}}\",\"content\":"
+	"\"print('Hello from the sandbox.')\\n\"}]},"
+	" {\"tools\":[{\"kind\":\"bash\",\"command\":\"python3 {{path:/workspace/hello.py}}\"}]},"
+	" {\"text\":\"It says: {{tool_output}}\"}]},"
+	/* write /PATH TEXT */
+	"{\"match\":{\"prefix\":\"write /\"}," WRITES("/{{word}}", "{{tail}}")
 	/* anything else */
 	"{\"match\":{\"any\":true},\"steps\":["
 	" {\"text\":\"You said: {{prompt}} (message {{history}})\"}]}"

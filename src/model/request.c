@@ -77,7 +77,7 @@ static void put_without_reminders(struct sba_buf *b, const char *s)
 	sba_buf_puts(b, s);
 }
 
-/* Appends what in one text is the user's own, on a line of its own. */
+/* Appends what in one text is the user's own. */
 static void put_users_own(struct sba_buf *b, const json_t *string)
 {
 	SBA_BUF struct sba_buf raw = SBA_BUF_INIT(b->max);
@@ -87,8 +87,6 @@ static void put_users_own(struct sba_buf *b, const json_t *string)
 	trim(&own);
 	if (!own.len || starts_with_any(own.data, noise, SBA_ARRAY_LEN(noise)))
 		return;
-	if (b->len)
-		sba_buf_putc(b, '\n');
 	sba_buf_put(b, own.data, own.len);
 }
 
@@ -99,33 +97,34 @@ static void put_line(struct sba_buf *b, const json_t *string)
 	put_text(b, string);
 }
 
-static void each_text(const json_t *content, void (*put)(struct sba_buf *, const json_t *),
-		      struct sba_buf *ret)
+static void each_line(const json_t *content, struct sba_buf *ret)
 {
 	size_t i;
 	json_t *block;
 	if (json_is_string(content))
-		put(ret, content);
+		put_line(ret, content);
 	json_array_foreach(content, i, block)
 	{
 		const json_t *text = json_object_get(block, "text");
 		if (json_is_string(text))
-			put(ret, text);
+			put_line(ret, text);
 	}
 }
 
 void sba_model_see_system(struct sba_model_request *r, const json_t *content)
 {
 	SBA_BUF struct sba_buf b = SBA_BUF_INIT(SBA_HTTP_REQUEST_MAX);
-	each_text(content, put_line, &b);
+	each_line(content, &b);
 	if (b.data && starts_with_any(b.data, titles, SBA_ARRAY_LEN(titles)))
 		r->title = true;
 }
 
-void sba_model_see_user(struct sba_model_request *r, const json_t *content)
+/* Each text counts as a message: claude 2.1.332 puts one that was never answered
+ * (its turn failed) into the next message, as a block of its own. */
+static void see_users_own(struct sba_model_request *r, const json_t *text)
 {
 	SBA_BUF struct sba_buf own = SBA_BUF_INIT(SBA_HTTP_REQUEST_MAX);
-	each_text(content, put_users_own, &own);
+	put_users_own(&own, text);
 	if (!own.len)
 		return;
 	if (r->users++)
@@ -137,6 +136,20 @@ void sba_model_see_user(struct sba_model_request *r, const json_t *content)
 	r->step = 0;
 }
 
+void sba_model_see_user(struct sba_model_request *r, const json_t *content)
+{
+	size_t i;
+	json_t *block;
+	if (json_is_string(content))
+		see_users_own(r, content);
+	json_array_foreach(content, i, block)
+	{
+		const json_t *text = json_object_get(block, "text");
+		if (json_is_string(text))
+			see_users_own(r, text);
+	}
+}
+
 void sba_model_see_assistant(struct sba_model_request *r)
 {
 	r->step++;
@@ -145,7 +158,7 @@ void sba_model_see_assistant(struct sba_model_request *r)
 void sba_model_see_tool_output(struct sba_model_request *r, const json_t *content)
 {
 	sba_buf_reset(&r->tool_output);
-	each_text(content, put_line, &r->tool_output);
+	each_line(content, &r->tool_output);
 }
 
 int sba_model_see_tool(struct sba_model_request *r, const struct sba_model_tool *tool,

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WORKSPACE "/workspace/"
+
 static const char *text_of(const struct sba_buf *b)
 {
 	return b->data ? b->data : "";
@@ -48,6 +50,21 @@ static void fill_tail(const struct sba_model_vars *v, const char *arg, struct sb
 	sba_buf_puts(ret, s + strspn(s, " \t\n"));
 }
 
+/* A name before a colon may have spaces in it. */
+static void fill_before_colon(const struct sba_model_vars *v, const char *arg, struct sba_buf *ret)
+{
+	(void)arg;
+	sba_buf_put(ret, v->rest, strcspn(v->rest, ":"));
+}
+
+static void fill_after_colon(const struct sba_model_vars *v, const char *arg, struct sba_buf *ret)
+{
+	(void)arg;
+	const char *s = strchr(v->rest, ':');
+	if (s)
+		sba_buf_puts(ret, s + 1 + strspn(s + 1, " \t\n"));
+}
+
 static void fill_tool_output(const struct sba_model_vars *v, const char *arg, struct sba_buf *ret)
 {
 	(void)arg;
@@ -72,12 +89,14 @@ static bool is_path_char(char c)
 	       (c && strchr("/._-+@", c));
 }
 
-/* The first absolute path in s that ends in `suffix`; its length or 0. */
-static size_t find_path(const char *s, const char *suffix, const char **ret)
+/* The first path in s that ends in `suffix`, absolute ones only unless
+ * `relative`; its length or 0. */
+static size_t find_path(const char *s, const char *suffix, bool relative, const char **ret)
 {
 	size_t wanted = strlen(suffix);
 	for (char before = ' '; *s; before = *s++) {
-		if (*s != '/' || is_path_char(before) || before == ':')
+		bool starts = *s == '/' || (relative && is_path_char(*s));
+		if (!starts || is_path_char(before) || before == ':')
 			continue;
 		size_t n = 0;
 		while (is_path_char(s[n]))
@@ -92,16 +111,20 @@ static size_t find_path(const char *s, const char *suffix, const char **ret)
 	return 0;
 }
 
-/* With a default, only a path with the default's extension is taken. */
+/* With a default, only a path with the default's extension is taken, and a
+ * name alone is a path too. */
 static void fill_path(const struct sba_model_vars *v, const char *arg, struct sba_buf *ret)
 {
 	const char *dot = strrchr(arg, '.');
 	const char *found = NULL;
-	size_t n = find_path(text_of(&v->request->prompt), dot ? dot : "", &found);
-	if (n)
-		sba_buf_put(ret, found, n);
-	else
+	size_t n = find_path(text_of(&v->request->prompt), dot ? dot : "", dot != NULL, &found);
+	if (!n) {
 		sba_buf_puts(ret, arg);
+		return;
+	}
+	if (found[0] != '/')
+		sba_buf_puts(ret, WORKSPACE);
+	sba_buf_put(ret, found, n);
 }
 
 static const struct {
@@ -109,10 +132,16 @@ static const struct {
 	fill_fn *fill;
 	bool takes_arg; /* {{name:arg}} */
 } templates[] = {
-	{ "prompt", fill_prompt, false },   { "rest", fill_rest, false },
-	{ "word", fill_word, false },       { "tail", fill_tail, false },
-	{ "path", fill_path, true },        { "tool_output", fill_tool_output, false },
-	{ "history", fill_history, false }, { "user_texts", fill_user_texts, false },
+	{ "prompt", fill_prompt, false },
+	{ "rest", fill_rest, false },
+	{ "word", fill_word, false },
+	{ "tail", fill_tail, false },
+	{ "before_colon", fill_before_colon, false },
+	{ "after_colon", fill_after_colon, false },
+	{ "path", fill_path, true },
+	{ "tool_output", fill_tool_output, false },
+	{ "history", fill_history, false },
+	{ "user_texts", fill_user_texts, false },
 };
 
 /* One {{name}} or {{name:arg}} in a text. */

@@ -438,6 +438,54 @@ static void built_in_script_answers_its_other_prompts(void **state)
 	sba_model_answer_fini(&a);
 }
 
+static void check_call(const char *prompt, size_t part, const char *arguments)
+{
+	SBA_BUF struct sba_buf body = SBA_BUF_INIT(65536);
+	sba_buf_printf(&body, "{\"tools\":" OPENCODE_TOOLS ",\"messages\":[" USER("%s") "]}",
+		       prompt);
+	struct sba_model_answer a = answer(chat, sba_model_builtin_script, body.data);
+	assert_true(a.n_parts > part);
+	assert_string_equal(a.parts[part].text, arguments);
+	sba_model_answer_fini(&a);
+}
+
+static void built_in_script_writes_what_is_named_before_the_colon(void **state)
+{
+	(void)state;
+	check_call("write a/my file.txt: c: d", 0,
+		   "{\"filePath\":\"/workspace/a/my file.txt\",\"content\":\"c: d\"}");
+	check_call("write /a b: c", 0, "{\"filePath\":\"/a b\",\"content\":\"c\"}");
+	check_call("write /a/b c d", 0, "{\"filePath\":\"/a/b\",\"content\":\"c d\"}");
+	check_call("write x.py: pass", 0,
+		   "{\"filePath\":\"/workspace/x.py\",\"content\":\"pass\"}");
+	check_call("write hello.py and run it", 1,
+		   "{\"filePath\":\"/workspace/hello.py\",\"content\":"
+		   "\"print('Hello from the sandbox.')\\n\"}");
+	check_call("write /tmp/x.py and run it", 1,
+		   "{\"filePath\":\"/tmp/x.py\",\"content\":"
+		   "\"print('Hello from the sandbox.')\\n\"}");
+}
+
+static void message_that_was_never_answered_is_not_matched_again(void **state)
+{
+	static const char *const b = sba_model_builtin_script;
+	static const char two[] = "{\"role\":\"user\",\"content\":["
+				  "{\"type\":\"text\",\"text\":\"error 429\"},"
+				  "{\"type\":\"text\",\"text\":\"hello\"},"
+				  "{\"type\":\"text\",\"text\":\"<system-reminder>x"
+				  "</system-reminder>\"}]}";
+	(void)state;
+	SBA_BUF struct sba_buf body = SBA_BUF_INIT(65536);
+	sba_buf_printf(&body, "{\"messages\":[%s]}", two);
+	check_text(messages, b, body.data, "You said: hello (message 2)");
+	check_text(chat, b, body.data, "You said: hello (message 2)");
+	sba_buf_reset(&body);
+	sba_buf_printf(&body, "{\"input\":[%s]}", two);
+	check_text(responses, b, body.data, "You said: hello (message 2)");
+	check_text(chat, b, CHAT(USER("error 429") "," USER("hello")),
+		   "You said: hello (message 2)");
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, set_alarm)
 
 int main(void)
@@ -459,6 +507,8 @@ int main(void)
 		TEST(tools_are_those_that_the_request_offers),
 		TEST(built_in_script_writes_runs_and_tells_the_quicksort),
 		TEST(built_in_script_answers_its_other_prompts),
+		TEST(built_in_script_writes_what_is_named_before_the_colon),
+		TEST(message_that_was_never_answered_is_not_matched_again),
 	};
 	return cmocka_run_group_tests_name("model_script", tests, NULL, NULL);
 }
