@@ -155,6 +155,14 @@ static int add_name(const char *dir, const char *prefix, const char *name, int d
 		return rc;
 	if (!S_ISDIR(st.st_mode))
 		return sba_strv_add(ret, relative.data, err);
+	/* A submodule that was never checked out: an empty folder of its parent's. */
+	size_t path_len = path.len;
+	sba_buf_puts(&path, "/.git");
+	if (sba_buf_check(&path, "path", err) < 0)
+		return path.failed;
+	if (lstat(path.data, &st) < 0)
+		return 0;
+	path.data[path_len] = '\0';
 	if (depth == GIT_NESTED_MAX)
 		return sba_fail(err, SBA_ELIMIT, "'%s': more than %d repositories in each other",
 				path.data, GIT_NESTED_MAX);

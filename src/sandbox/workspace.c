@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,12 +35,19 @@ static bool stays_here(const char *name)
 	return sba_ends_with(name, ".lock");
 }
 
-/* The files below `relative` of dir, as ".git/…"; depth bounds a hostile tree. */
-static int list_git(const char *dir, const char *relative, int depth, struct sba_strv *ret,
+/* Where a work tree's history is. A linked work tree has a HEAD and an index of
+ * its own beside what it shares with the others. */
+struct repository {
+	struct sba_buf own, common;
+	bool found; /* the folder is the top of its work tree */
+};
+
+/* The files below `relative` of a repository's folder; depth bounds a hostile tree. */
+static int list_git(const char *root, const char *relative, int depth, struct sba_strv *ret,
 		    struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
-	sba_buf_printf(&path, "%s/%s", dir, relative);
+	sba_buf_printf(&path, "%s/%s", root, relative);
 	int rc = sba_buf_check(&path, "path", err);
 	if (rc < 0)
 		return rc;
@@ -53,7 +61,7 @@ static int list_git(const char *dir, const char *relative, int depth, struct sba
 		    (depth == 0 && stays_here(name)))
 			continue;
 		SBA_BUF struct sba_buf child = SBA_BUF_INIT(SBA_LAND_PATH_MAX);
-		sba_buf_printf(&child, "%s/%s", relative, name);
+		sba_buf_printf(&child, "%s%s%s", relative, *relative ? "/" : "", name);
 		rc = sba_buf_check(&child, "path", err);
 		bool is_dir = entry->d_type == DT_DIR, is_file = entry->d_type == DT_REG;
 		struct stat st;
@@ -64,7 +72,7 @@ static int list_git(const char *dir, const char *relative, int depth, struct sba
 			is_file = S_ISREG(st.st_mode);
 		}
 		if (rc == 0 && is_dir && depth < SBA_LAND_DEPTH_MAX)
-			rc = list_git(dir, child.data, depth + 1, ret, err);
+			rc = list_git(root, child.data, depth + 1, ret, err);
 		else if (rc == 0 && is_file)
 			rc = sba_strv_add(ret, child.data, err);
 	}
@@ -122,12 +130,72 @@ static int make_git_config(const char *dir, struct sba_until until, struct sba_b
 
 /* ---- packing ---- */
 
-static bool has_git_folder(const char *dir)
+/* Three lines: the own folder, the common one, the top of the work tree. */
+static int find_repository(const char *dir, struct sba_until until, struct repository *ret,
+			   struct sba_error *err)
 {
-	SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
-	sba_buf_printf(&path, "%s/.git", dir);
-	struct stat st;
-	return !path.failed && lstat(path.data, &st) == 0 && S_ISDIR(st.st_mode);
+	static const char *const ask[] = { "rev-parse",       "--path-format=absolute",
+					   "--git-dir",       "--git-common-dir",
+					   "--show-toplevel", NULL };
+	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(2 * SBA_RUN_IO_CHUNK);
+	SBA_FREE char *real = realpath(dir, NULL);
+	int rc = sba_git_run(dir, ask, until, &answer, err);
+	if (rc != 0 || !answer.data || !real)
+		return rc < 0 ? rc : 0;
+	char *rest = answer.data;
+	const char *own = strsep(&rest, "\n"), *common = strsep(&rest, "\n");
+	const char *top = strsep(&rest, "\n");
+	if (!top || strcmp(top, real) != 0)
+		return 0;
+	sba_buf_puts(&ret->own, own);
+	sba_buf_puts(&ret->common, common);
+	rc = sba_buf_check(&ret->own, "path", err);
+	if (rc == 0)
+		rc = sba_buf_check(&ret->common, "path", err);
+	ret->found = rc == 0;
+	return rc;
+}
+
+/* One file of the own folder over what the common one has. */
+static int pack_own(struct sba_pack *pack, const char *name, const struct repository *r,
+		    const char *file, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf from = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
+	SBA_BUF struct sba_buf to = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
+	sba_buf_printf(&from, "%s/%s", r->own.data, file);
+	sba_buf_printf(&to, "%s/.git/%s", name, file);
+	int rc = sba_buf_check(&from, "path", err);
+	if (rc == 0)
+		rc = sba_buf_check(&to, "path", err);
+	if (rc == 0 && access(from.data, F_OK) == 0)
+		rc = sba_pack_path(pack, to.data, from.data, err);
+	return rc;
+}
+
+static bool is_own_file(const char *name)
+{
+	return strcmp(name, "HEAD") == 0 || strcmp(name, "index") == 0;
+}
+
+static int pack_history(struct sba_pack *pack, const char *name, const struct repository *r,
+			struct sba_error *err)
+{
+	SBA_STRV struct sba_strv listed = { 0 }, files = { 0 };
+	SBA_BUF struct sba_buf to = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
+	sba_buf_printf(&to, "%s/.git", name);
+	int rc = sba_buf_check(&to, "path", err);
+	if (rc == 0)
+		rc = list_git(r->common.data, "", 0, &listed, err);
+	for (size_t i = 0; rc == 0 && i < listed.n; i++) {
+		if (!is_own_file(listed.v[i]))
+			rc = sba_strv_add(&files, listed.v[i], err);
+	}
+	if (rc == 0 && files.n > 0)
+		rc = sba_pack_paths(pack, to.data, r->common.data, (const char *const *)files.v,
+				    err);
+	if (rc == 0)
+		rc = pack_own(pack, name, r, "HEAD", err);
+	return rc < 0 ? rc : pack_own(pack, name, r, "index", err);
 }
 
 /* Without these, empty or not, git does not take it for a repository. */
@@ -160,6 +228,25 @@ static int pack_git_config(struct sba_pack *pack, const char *dir, const char *n
 	return rc;
 }
 
+static int pack_tree(struct sba_pack *pack, const char *dir, const char *name,
+		     const struct sba_strv *files, struct sba_until until, struct sba_error *err)
+{
+	struct repository r = { SBA_BUF_INIT(SBA_LAND_PATH_MAX), SBA_BUF_INIT(SBA_LAND_PATH_MAX),
+				false };
+	int rc = find_repository(dir, until, &r, err);
+	if (rc == 0 && files->n > 0)
+		rc = sba_pack_paths(pack, name, dir, (const char *const *)files->v, err);
+	if (rc == 0 && r.found)
+		rc = pack_git_folders(pack, name, err);
+	if (rc == 0 && r.found)
+		rc = pack_history(pack, name, &r, err);
+	if (rc == 0 && r.found)
+		rc = pack_git_config(pack, dir, name, until, err);
+	sba_buf_fini(&r.own);
+	sba_buf_fini(&r.common);
+	return rc;
+}
+
 static int pack_workspace(struct sba_pack *pack, const char *dir, const char *name,
 			  struct sba_until until, struct sba_error *err)
 {
@@ -167,17 +254,8 @@ static int pack_workspace(struct sba_pack *pack, const char *dir, const char *na
 	int tree = sba_git_files(dir, until, &files, err);
 	if (tree < 0)
 		return tree;
-	if (tree == 0)
-		return sba_pack_path(pack, name, dir, err);
-	bool with_git = has_git_folder(dir);
-	int rc = with_git ? list_git(dir, ".git", 0, &files, err) : 0;
-	if (rc == 0 && files.n > 0)
-		rc = sba_pack_paths(pack, name, dir, (const char *const *)files.v, err);
-	if (rc == 0 && with_git)
-		rc = pack_git_folders(pack, name, err);
-	if (rc == 0 && with_git)
-		rc = pack_git_config(pack, dir, name, until, err);
-	return rc;
+	return tree ? pack_tree(pack, dir, name, &files, until, err)
+		    : sba_pack_path(pack, name, dir, err);
 }
 
 int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const char *path,
