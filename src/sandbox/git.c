@@ -161,7 +161,7 @@ static int add_name(const char *dir, const char *prefix, const char *name, int d
 	if (sba_buf_check(&path, "path", err) < 0)
 		return path.failed;
 	if (lstat(path.data, &st) < 0)
-		return 0;
+		return sba_strv_add(ret, relative.data, err);
 	path.data[path_len] = '\0';
 	if (depth == GIT_NESTED_MAX)
 		return sba_fail(err, SBA_ELIMIT, "'%s': more than %d repositories in each other",
