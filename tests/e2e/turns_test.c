@@ -267,15 +267,14 @@ static void a_killed_client_leaves_nothing_after_the_keepalive(void **state)
 
 /* ---- secrets ---- */
 
-/* The token as the running CLI has it in its environment. */
-static void token_of_turn(struct sba_sandbox *s, const char *agent, char *ret, size_t size)
+/* What the running CLI has in its environment: what `pattern` finds first. */
+static void of_environment(struct sba_sandbox *s, const char *pattern, char *ret, size_t size)
 {
 	char script[512];
-	/* opencode's is inside a JSON text. */
 	snprintf(script, sizeof(script),
-		 "for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ 2>/dev/null; done | "
-		 "grep -E 'API_KEY|apiKey' | grep -oE '[0-9a-f]{32}' | sort -u | head -1 # %s",
-		 agent);
+		 "for p in /proc/[0-9]*; do cat $p/environ 2>/dev/null; done | tr '\\0' '\\n' | "
+		 "grep -aE '^(ANTHROPIC|OPENCODE_CONFIG|SANDBOX_AGENT)' | grep -aoE '%s' | head -1",
+		 pattern);
 	SBA_FREE char *out = live_sh_out(s, script);
 	snprintf(ret, size, "%.*s", (int)strcspn(out, "\n"), out);
 }
@@ -300,7 +299,7 @@ static void the_token_is_in_no_file_inspect_or_event(void **state)
 	EACH_AGENT(a)
 	{
 		LIVE_CHILD c, first;
-		char token[64] = "", script[512];
+		char token[64], url[64], script[512];
 		up(agents[a], "secret");
 		RUN(&first, "chat", "secret", "write /workspace/a: b");
 		live_assert_says(&first, 0, NULL);
@@ -308,12 +307,15 @@ static void the_token_is_in_no_file_inspect_or_event(void **state)
 		live_start(&c, &(struct live_start){ .argv = argv });
 		struct sba_sandbox *s = open_box("secret");
 		live_await_inside(sba_sandbox_container(s), "sleep 8011", true, 60000);
-		token_of_turn(s, agents[a], token, sizeof(token));
-		assert_int_equal(strlen(token), 32);
+		of_environment(s, "KEY=[0-9a-f]{32}", token, sizeof(token));
+		assert_int_equal(strlen(token), 36);
+		of_environment(s, "http://127.0.0.1:[0-9]+", url, sizeof(url));
+		assert_true(strlen(url) > strlen("http://127.0.0.1:"));
+		memmove(token, token + 4, 33);
 		snprintf(script, sizeof(script),
-			 "grep -rlsF -e %.16s -e host.docker.internal: / --exclude-dir=proc "
-			 "--exclude-dir=sys --exclude-dir=dev; true",
-			 token);
+			 "grep -rlsF -e %s -e %s / --exclude-dir=proc --exclude-dir=sys "
+			 "--exclude-dir=dev; true",
+			 token, url);
 		SBA_FREE char *files = live_sh_out(s, script);
 		assert_string_equal(files, "");
 		SBA_JSON json_t *inspect = live_inspect(sba_sandbox_container(s));
