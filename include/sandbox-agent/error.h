@@ -40,6 +40,7 @@ enum sba_code {
 	SBA_ELIMIT = -19,      /* a size or count limit was reached */
 	SBA_ETIMEOUT = -20,    /* a deadline passed */
 	SBA_ECANCELED = -21,   /* cancelled by the caller */
+	SBA_EBUDGET = -22,     /* a budget of tokens or requests is spent */
 };
 
 enum {

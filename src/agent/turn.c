@@ -187,9 +187,9 @@ static void judge_budget(struct sba_turn *t)
 		return;
 	sba_relay_stats_get(t->agent->relay, &stats);
 	if (stats.tokens_spent)
-		set_error(t, SBA_VERDICT_BUDGET, SBA_ELIMIT, "its budget of tokens is spent");
+		set_error(t, SBA_VERDICT_BUDGET, SBA_EBUDGET, "its budget of tokens is spent");
 	else if (stats.requests_spent)
-		set_error(t, SBA_VERDICT_BUDGET, SBA_ELIMIT,
+		set_error(t, SBA_VERDICT_BUDGET, SBA_EBUDGET,
 			  "its budget of requests for this turn is spent");
 }
 

@@ -29,9 +29,10 @@ static const struct sba_code_info codes[] = {
 	{ SBA_ENOCLI, "missing_cli", 1, false },
 	{ SBA_EAGENT, "agent_failed", 1, true },
 	{ SBA_EMODEL, "model_error", 1, true },
-	{ SBA_ELIMIT, "limit", 5, false },
+	{ SBA_ELIMIT, "limit", 1, false },
 	{ SBA_ETIMEOUT, "timeout", 124, true },
 	{ SBA_ECANCELED, "canceled", 130, false },
+	{ SBA_EBUDGET, "budget", 5, false },
 };
 
 const struct sba_code_info *sba_code_info(int code)

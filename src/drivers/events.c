@@ -28,7 +28,7 @@ static const struct {
 	[SBA_VERDICT_NO_ANSWER] = { "no_answer", SBA_EAGENT },
 	[SBA_VERDICT_TIMEOUT] = { "timeout", SBA_ETIMEOUT },
 	[SBA_VERDICT_IDLE_TIMEOUT] = { "idle_timeout", SBA_ETIMEOUT },
-	[SBA_VERDICT_BUDGET] = { "budget", SBA_ELIMIT },
+	[SBA_VERDICT_BUDGET] = { "budget", SBA_EBUDGET },
 	[SBA_VERDICT_CANCELED] = { "canceled", SBA_ECANCELED },
 	[SBA_VERDICT_SANDBOX_BROKEN] = { "sandbox_broken", SBA_EBROKEN },
 	[SBA_VERDICT_ENGINE_LOST] = { "engine_lost", SBA_ELOST },
