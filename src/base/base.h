@@ -11,6 +11,7 @@
 #include <sandbox-agent/text.h>
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -161,6 +162,15 @@ int sba_until_left(struct sba_until u); /* for poll(): ms, 0 when over, -1 never
 int sba_wait_fd(int fd, short events, struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
 /* True once cancelled or past its deadline; says which in err. */
 int sba_until_check(struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+
+/* Makes an eventfd readable. Async-signal-safe; keeps errno. */
+void sba_event_fire(int event_fd);
+
+/* ---- threads (thread.c) ---- */
+
+/* A joinable thread that takes none of the program's signals. */
+int sba_thread_start(pthread_t *ret, void *(*run)(void *), void *arg,
+		     struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- files (file.c) ---- */
 

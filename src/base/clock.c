@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 static int64_t clock_ms(clockid_t id)
 {
@@ -77,4 +78,14 @@ int sba_until_check(struct sba_until until, struct sba_error *err)
 	if (sba_until_left(until) == 0)
 		return sba_fail(err, SBA_ETIMEOUT, "no answer in time");
 	return 0;
+}
+
+void sba_event_fire(int event_fd)
+{
+	uint64_t one = 1;
+	int e = errno;
+	/* It fails only when it is readable already. */
+	ssize_t n = write(event_fd, &one, sizeof(one));
+	(void)n;
+	errno = e;
 }

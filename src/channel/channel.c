@@ -3,7 +3,6 @@
 #include "channel/private.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -110,16 +109,9 @@ int sba_channel_make(struct sba_link *take_link, struct sba_channel **ret, struc
 
 static int start_thread(struct sba_channel *c, struct sba_error *err)
 {
-	sigset_t all, before;
-	/* A program's signals are for its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(&c->thread, NULL, sba_channel_io, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc != 0)
-		return sba_fail_errno(err, SBA_EIO, rc, "channel: thread");
-	c->started = true;
-	return 0;
+	int rc = sba_thread_start(&c->thread, sba_channel_io, c, err);
+	c->started = rc == 0;
+	return rc;
 }
 
 int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct sba_channel **ret,

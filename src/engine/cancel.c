@@ -36,10 +36,7 @@ void sba_cancel_free(struct sba_cancel *c)
 
 void sba_cancel_fire(struct sba_cancel *c)
 {
-	int e = errno; /* a signal handler must leave it alone */
-	uint64_t one = 1;
-	ssize_t n SBA_UNUSED = write(c->fd, &one, sizeof(one));
-	errno = e;
+	sba_event_fire(c->fd);
 }
 
 int sba_cancel_fd(const struct sba_cancel *c)

@@ -7,7 +7,6 @@
 
 #include <netdb.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,22 +26,6 @@ struct sba_proxy_lookup {
 	int rc;
 	struct sba_error err;
 };
-
-int sba_proxy_thread_start(pthread_t *ret, void *(*run)(void *), void *arg, struct sba_error *err)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int rc = pthread_attr_init(&attr);
-	if (rc != 0)
-		return sba_fail_errno(err, SBA_ENOMEM, rc, "a thread");
-	pthread_attr_setstacksize(&attr, STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(ret, &attr, run, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return rc ? sba_fail_errno(err, SBA_ENOMEM, rc, "a thread") : 0;
-}
 
 static void take_addresses(const struct addrinfo *list, struct sba_proxy_addresses *ret)
 {
@@ -102,7 +85,7 @@ int sba_proxy_lookup_start(const struct sba_proxy_hooks *hooks,
 	l->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	atomic_init(&l->users, 2);
 	int rc = l->done_fd < 0 ? sba_fail(err, SBA_EIO, "no descriptor for a look-up")
-				: sba_proxy_thread_start(&l->thread, run, l, err);
+				: sba_thread_start(&l->thread, run, l, err);
 	if (rc < 0) {
 		sba_cleanup_close(&l->done_fd);
 		free(l);

@@ -12,10 +12,6 @@
 
 #include <pthread.h>
 
-/* A joinable thread that takes no signals of the program. */
-int sba_proxy_thread_start(pthread_t *ret, void *(*run)(void *), void *arg,
-			   struct sba_error *err) SBA_MUST_CHECK;
-
 /* ---- addresses (address.c) ---- */
 
 struct sba_proxy_ip {

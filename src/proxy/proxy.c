@@ -81,7 +81,7 @@ static void start_connection(struct sba_proxy *p, int fd)
 		place->fd = fd;
 		place->shared = &p->shared;
 		atomic_store(&place->state, PLACE_BUSY);
-		if (sba_proxy_thread_start(&place->thread, run_place, place, NULL) == 0)
+		if (sba_thread_start(&place->thread, run_place, place, NULL) == 0)
 			return;
 		atomic_store(&place->state, PLACE_FREE);
 	}
@@ -166,7 +166,7 @@ int sba_proxy_open_hooked(const struct sba_proxy_options *options,
 	if (rc == 0)
 		rc = listen_on_loopback(p, err);
 	if (rc == 0)
-		rc = sba_proxy_thread_start(&p->accepter, accept_all, p, err);
+		rc = sba_thread_start(&p->accepter, accept_all, p, err);
 	if (rc < 0) {
 		sba_proxy_close(p);
 		return rc;

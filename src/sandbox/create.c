@@ -232,7 +232,7 @@ static int make_both(struct sba_making *m, struct sba_error *err)
 	if (rc < 0)
 		return rc;
 	pthread_t starter;
-	bool parallel = pthread_create(&starter, NULL, start_sidecar, m) == 0;
+	bool parallel = sba_thread_start(&starter, start_sidecar, m, NULL) == 0;
 	rc = make_main(m, sidecar, err);
 	if (parallel)
 		pthread_join(starter, NULL);

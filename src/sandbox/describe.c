@@ -82,7 +82,9 @@ int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *e
 	struct sba_until until = sba_engine_until(s->engine, STOP_MS);
 	struct sba_exec *x = NULL;
 	int code = 0;
-	int rc = sba_exec_open(s->engine, &spec, until, &x, err);
+	int rc = sba_sandbox_check_whole(s, err);
+	if (rc == 0)
+		rc = sba_exec_open(s->engine, &spec, until, &x, err);
 	while (rc == 0) {
 		enum sba_exec_stream stream;
 		const char *data;

@@ -66,8 +66,11 @@ static const char *base_name(const char *path)
 static int inside_stat(struct sba_sandbox *s, const char *path, struct sba_path_stat *ret,
 		       struct sba_error *err)
 {
-	int rc = sba_container_stat(s->engine, s->container, path,
-				    sba_engine_until(s->engine, SMALL_FILE_MS), ret, err);
+	int rc = sba_sandbox_check_whole(s, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_container_stat(s->engine, s->container, path,
+				sba_engine_until(s->engine, SMALL_FILE_MS), ret, err);
 	if (rc < 0 && rc != SBA_ECANCELED) {
 		int dead = sba_sandbox_check_alive(s, "look at a file", NULL);
 		if (dead == SBA_EBROKEN)
@@ -165,7 +168,9 @@ int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, 
 			   struct sba_error *err)
 {
 	struct body_reader r = { .until = sba_engine_until(s->engine, SMALL_FILE_MS) };
-	int rc = sba_container_get(s->engine, s->container, path, r.until, &r.body, err);
+	int rc = sba_sandbox_check_whole(s, err);
+	if (rc == 0)
+		rc = sba_container_get(s->engine, s->container, path, r.until, &r.body, err);
 	if (rc < 0)
 		return rc;
 	rc = sba_tar_one_file(read_body, &r, max, ret, err);
@@ -320,6 +325,9 @@ int sba_inside_place(struct sba_sandbox *s, const char *path, struct sba_inside_
 	char parent[SBA_INSIDE_PATH_MAX];
 	snprintf(parent, sizeof(parent), "%s", path);
 	char *slash = strrchr(parent, '/');
+	if (strlen(slash + 1) > SBA_LAND_NAME_MAX)
+		return sba_fail(err, SBA_EINVAL, "name '%.40s…': longer than %d bytes", slash + 1,
+				SBA_LAND_NAME_MAX);
 	snprintf(ret->leaf, sizeof(ret->leaf), "%s", slash + 1);
 	*slash = '\0';
 	char missing[SBA_INSIDE_PATH_MAX] = "";

@@ -218,6 +218,15 @@ int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 	return rc;
 }
 
+int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
+{
+	if (*s->container && *s->sidecar)
+		return 0;
+	return sba_hint(err,
+			sba_fail(err, SBA_EBROKEN, "sandbox '%s' is half of one", s->info.name),
+			"remove it:  sandbox-agent rm %s", s->info.name);
+}
+
 void sba_sandbox_close(struct sba_sandbox *s)
 {
 	if (!s)

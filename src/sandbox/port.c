@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, CONNECT_MS = 10 * 1000 };
+enum { BACKLOG = 128, CONNECT_MS = 10 * 1000, FULL_MS = 100 };
 
 struct sba_port {
 	struct sba_sandbox *sandbox;
@@ -47,6 +47,10 @@ static void *serve(void *user)
 		int fd = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
 			join_one(p, fd);
+		/* Out of descriptors: the connection waits and the socket stays readable. */
+		else if ((errno == EMFILE || errno == ENFILE) &&
+			 sba_wait_fd(-1, 0, sba_until_sooner(until, FULL_MS), NULL) != SBA_ETIMEOUT)
+			break;
 	}
 	return NULL;
 }
@@ -81,9 +85,9 @@ static int start(struct sba_port *p, const char *address, uint16_t port, struct 
 		rc = listen_here(p, address ? address : "127.0.0.1", port, err);
 	if (rc < 0)
 		return rc;
-	int e = pthread_create(&p->thread, NULL, serve, p);
-	p->running = e == 0;
-	return e ? sba_fail_errno(err, SBA_EIO, e, "start a thread") : 0;
+	rc = sba_thread_start(&p->thread, serve, p, err);
+	p->running = rc == 0;
+	return rc;
 }
 
 int sba_port_open(struct sba_sandbox *s, const struct sba_port_options *o, struct sba_port **ret,
@@ -115,9 +119,7 @@ void sba_port_close(struct sba_port *p)
 	if (!p)
 		return;
 	if (p->running) {
-		uint64_t one = 1;
-		ssize_t n = write(p->stop_fd, &one, sizeof(one));
-		(void)n;
+		sba_event_fire(p->stop_fd);
 		pthread_join(p->thread, NULL);
 	}
 	sba_cleanup_close(&p->listen_fd);

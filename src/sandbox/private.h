@@ -32,6 +32,9 @@ struct sba_sandbox {
 	struct sba_sandbox_info info; /* strings lent from labels */
 };
 
+/* SBA_EBROKEN for what is only good for removal: one half of it is missing. */
+int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- labels.c ---- */
 
 /* What labels say of a new sandbox; `options` with every default resolved. */

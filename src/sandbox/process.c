@@ -26,6 +26,7 @@ enum {
 	END_GRACE_MS = 15 * 1000,   /* the guest's own time to end a tree, and more */
 	DEATH_LAG_MS = 1500,        /* for the engine to notice a death */
 	DEATH_POLL_MS = 50,         /* between two looks for it */
+	BEGIN_LOOK_MS = 50,         /* how often the beginning of a detached one is looked for */
 	DETACH_LOOK_MS = 300,       /* for "not found" of a detached command */
 };
 
@@ -217,6 +218,8 @@ int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 		     struct sba_process **ret, struct sba_error *err)
 {
 	int rc = check_options(o, err);
+	if (rc == 0)
+		rc = sba_sandbox_check_whole(s, err);
 	if (rc < 0)
 		return rc;
 	struct sba_process *p = calloc(1, sizeof(*p));
@@ -507,29 +510,49 @@ ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output
 	}
 }
 
+/* Discards output until the end is known. */
+static int drain(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+{
+	while (!p->over) {
+		enum sba_output which;
+		const char *data;
+		int64_t left = deadline_ms == SBA_NEVER ? -1 : deadline_ms - sba_now_ms();
+		ssize_t n = sba_process_read(p, deadline_ms == SBA_NEVER || left > 0 ? left : 0,
+					     &which, &data, err);
+		if (n < 0)
+			return (int)n;
+	}
+	return 0;
+}
+
+static int64_t sooner(int64_t deadline_ms, int64_t ms)
+{
+	int64_t at = deadline_of(ms);
+	return at < deadline_ms ? at : deadline_ms;
+}
+
+/* Until it has begun, and then for what fails at once: there is no such program. */
+static int drain_detached(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+{
+	while (!p->begun && !p->over) {
+		int rc = drain(p, sooner(deadline_ms, BEGIN_LOOK_MS), err);
+		if (rc < 0 && (rc != SBA_ETIMEOUT || sba_now_ms() >= deadline_ms))
+			return rc;
+	}
+	return drain(p, sooner(deadline_ms, DETACH_LOOK_MS), err);
+}
+
 int sba_process_wait(struct sba_process *p, int64_t wait_ms, struct sba_exit *ret,
 		     struct sba_error *err)
 {
 	int64_t deadline = deadline_of(wait_ms);
-	if (p->detach)
-		deadline = deadline_of(DETACH_LOOK_MS);
-	while (!p->over) {
-		enum sba_output which;
-		const char *data;
-		int64_t left = deadline == SBA_NEVER ? -1 : deadline - sba_now_ms();
-		ssize_t n = sba_process_read(p, deadline == SBA_NEVER || left > 0 ? left : 0,
-					     &which, &data, err);
-		if (n == SBA_ETIMEOUT && p->detach && p->begun) {
-			*ret = (struct sba_exit){ .kind = SBA_DETACHED };
-			return 0;
-		}
-		if (n == SBA_ETIMEOUT && p->detach && wait_ms != 0) {
-			deadline = deadline_of(DETACH_LOOK_MS);
-			continue;
-		}
-		if (n < 0)
-			return (int)n;
+	int rc = p->detach ? drain_detached(p, deadline, err) : drain(p, deadline, err);
+	if (rc == SBA_ETIMEOUT && p->detach && p->begun) {
+		*ret = (struct sba_exit){ .kind = SBA_DETACHED };
+		return 0;
 	}
+	if (rc < 0)
+		return rc;
 	if (p->failure.code) {
 		if (err)
 			*err = p->failure;
@@ -595,12 +618,7 @@ short sba_process_events(const struct sba_process *p)
 
 void sba_process_cancel(struct sba_process *p)
 {
-	/* Async-signal-safe: a write, nothing else. */
-	uint64_t one = 1;
-	int e = errno;
-	ssize_t n = write(p->cancel_fd, &one, sizeof(one));
-	(void)n;
-	errno = e;
+	sba_event_fire(p->cancel_fd);
 }
 
 void sba_process_free(struct sba_process *p)

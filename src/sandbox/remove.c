@@ -30,7 +30,7 @@ int sba_sandbox_remove_both(struct sba_engine *e, const char *sidecar, const cha
 {
 	struct removal r[2] = { { .engine = e, .id = sidecar }, { .engine = e, .id = container } };
 	pthread_t thread;
-	bool parallel = pthread_create(&thread, NULL, remove_one, &r[0]) == 0;
+	bool parallel = sba_thread_start(&thread, remove_one, &r[0], NULL) == 0;
 	if (!parallel)
 		remove_one(&r[0]);
 	remove_one(&r[1]);

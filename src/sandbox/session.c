@@ -93,21 +93,15 @@ static int start_watch(struct held *h, struct sba_error *err)
 	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h->stop_fd < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "event descriptor");
-	pthread_attr_t attr;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 256 * 1024);
-	int e = pthread_create(&h->watcher, &attr, watch, h);
-	pthread_attr_destroy(&attr);
-	h->watched = e == 0;
-	return e ? sba_fail_errno(err, SBA_EIO, e, "start a thread") : 0;
+	int rc = sba_thread_start(&h->watcher, watch, h, err);
+	h->watched = rc == 0;
+	return rc;
 }
 
 static void release(struct held *h)
 {
 	if (h->watched) {
-		uint64_t one = 1;
-		ssize_t n = write(h->stop_fd, &one, sizeof(one));
-		(void)n;
+		sba_event_fire(h->stop_fd);
 		pthread_join(h->watcher, NULL);
 	}
 	sba_channel_close(h->channel);
