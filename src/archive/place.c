@@ -50,7 +50,7 @@ int sba_place_open(struct sba_place *p, const char *dest, struct sba_error *err)
 {
 	SBA_FREE char *dir = NULL;
 	char random[2 * TMP_RANDOM + 1];
-	*p = (struct sba_place){ .dir_fd = -1, .root_fd = -1 };
+	*p = (struct sba_place){ .dir_fd = -1, .root_fd = -1, .file_fd = -1 };
 	sba_beneath_init(&p->beneath, -1, false);
 	int rc = split(p, dest, &dir, err);
 	if (rc == 0)
@@ -79,6 +79,7 @@ void sba_place_close(struct sba_place *p)
 	forget_later(p);
 	sba_beneath_fini(&p->beneath);
 	sba_cleanup_close(&p->root_fd);
+	sba_cleanup_close(&p->file_fd);
 	if (p->top != SBA_TOP_NONE)
 		sba_remove_tree(p->dir_fd, p->tmp);
 	p->top = SBA_TOP_NONE;
@@ -229,21 +230,44 @@ static int parent_of(struct sba_place *p, const char *rel, const char **leaf)
 	return rc < 0 ? rc : sba_beneath_parent(&p->beneath, rel, leaf);
 }
 
-int sba_place_file(struct sba_place *p, const char *rel)
+static int make_file(int dir_fd, const char *leaf)
 {
-	const char *leaf = p->tmp;
-	bool is_top = rel[0] == '\0';
-	if (is_top && p->top != SBA_TOP_NONE)
-		return -EEXIST;
-	int dir_fd = is_top ? p->dir_fd : parent_of(p, rel, &leaf);
-	if (dir_fd < 0)
-		return dir_fd;
 	int fd = openat(dir_fd, leaf, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Without a name, where the file system can: a client that is killed leaves
+ * nothing then. The name is given through /proc, so that must be there. */
+static int make_unnamed(struct sba_place *p)
+{
+	if (p->no_renameat2 || access("/proc/self/fd", X_OK) < 0)
+		return -EOPNOTSUPP;
+	SBA_CLOSE int fd = openat(p->dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (is_top)
+	p->file_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return p->file_fd < 0 ? -errno : sba_move_fd(&fd);
+}
+
+static int make_top_file(struct sba_place *p)
+{
+	if (p->top != SBA_TOP_NONE)
+		return -EEXIST;
+	int fd = make_unnamed(p);
+	if (fd < 0)
+		fd = make_file(p->dir_fd, p->tmp);
+	if (fd >= 0)
 		p->top = SBA_TOP_FILE;
 	return fd;
+}
+
+int sba_place_file(struct sba_place *p, const char *rel)
+{
+	const char *leaf;
+	if (rel[0] == '\0')
+		return make_top_file(p);
+	int dir_fd = parent_of(p, rel, &leaf);
+	return dir_fd < 0 ? dir_fd : make_file(dir_fd, leaf);
 }
 
 int sba_place_file_done(struct sba_place *p, const char *rel, int fd,
@@ -319,8 +343,22 @@ static int rename_checked(const struct sba_place *p)
 	return renameat(p->dir_fd, p->tmp, p->dir_fd, p->name) < 0 ? -errno : 0;
 }
 
+/* A link replaces nothing: what is there needs a rename. */
+static int name_file(const struct sba_place *p, bool replace)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file_fd);
+	if (linkat(AT_FDCWD, path, p->dir_fd, replace ? p->tmp : p->name, AT_SYMLINK_FOLLOW) < 0)
+		return -errno;
+	if (!replace)
+		return 0;
+	return renameat(p->dir_fd, p->tmp, p->dir_fd, p->name) < 0 ? -errno : 0;
+}
+
 static int rename_top(const struct sba_place *p, bool replace)
 {
+	if (p->file_fd >= 0)
+		return name_file(p, replace);
 	if (replace && p->top == SBA_TOP_FILE)
 		return renameat(p->dir_fd, p->tmp, p->dir_fd, p->name) < 0 ? -errno : 0;
 	if (p->no_renameat2)

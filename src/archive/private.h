@@ -130,6 +130,7 @@ struct sba_place {
 	bool top_implied; /* the tree's top has not been named yet */
 	bool no_openat2, no_renameat2;
 	int root_fd; /* of the tree */
+	int file_fd; /* of a top that is a file without a name as yet, or -1 */
 	struct sba_beneath beneath;
 	struct sba_later *later; /* modes and times that have to wait */
 	size_t later_n, later_cap, later_bytes;
