@@ -7,6 +7,7 @@ UNIT := $(patsubst tests/%.c,%,$(wildcard tests/unit/*_test.c))
 WIRE := $(patsubst tests/%.c,%,$(wildcard tests/wire/*_test.c))
 INT  := $(patsubst tests/%.c,%,$(wildcard tests/integration/*_test.c))
 E2E  := $(patsubst tests/%.c,%,$(wildcard tests/e2e/*_test.c))
+FAULTS := $(patsubst tests/%.c,%,$(wildcard tests/faults/*_test.c))
 FUZZ := $(patsubst tests/%.c,%,$(wildcard tests/fuzz/*_fuzz.c))
 
 GUEST_OBJ   := $(patsubst %.c,$(B)/%.o,$(filter-out src/guest/main.c,$(GUEST_SRC)))
@@ -86,6 +87,11 @@ check-integration: check-build ## on a real engine
 
 check-e2e: check-build images ## the real CLIs with the scripted model
 	$(Q)ci/run-tests --slow $(addprefix build/asan/tests/,$(E2E))
+
+.PHONY: check-faults
+check-faults: check-build ## kills, restarts, full disks, a lot at once (10 minutes)
+	$(Q)$(asan) $(addprefix build/asan/tests/,$(FAULTS))
+	$(Q)ci/faults $(addprefix build/asan/tests/,$(FAULTS))
 
 .PHONY: check-clang check-analyzer
 check-clang: ## clang without a warning
