@@ -75,7 +75,7 @@ static int find_provider(const struct sba_agent *a, const struct sba_agent_optio
 static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
 		       struct sba_error *err)
 {
-	const struct sba_provider *p = NULL;
+	const struct sba_provider *p = sba_provider_default(a->driver->api);
 	int rc = find_provider(a, o, &p, err);
 	if (rc == 0)
 		rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);

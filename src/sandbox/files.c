@@ -418,7 +418,7 @@ int sba_inside_send(struct sba_sandbox *s, const struct sba_inside_place *place,
 
 int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path, struct sba_error *err)
 {
-	struct sba_inside_place place;
+	struct sba_inside_place place = { .parent = "" };
 	char below[SBA_INSIDE_PATH_MAX], name[2 * SBA_INSIDE_PATH_MAX];
 	struct sba_pack *pack = NULL;
 	/* The place of something in it: what that misses is made. */
@@ -436,7 +436,7 @@ static int upload(struct sba_sandbox *s, const char *host_path, const char *insi
 		  const struct sba_transfer_options *o, struct sba_transfer_report *ret_report,
 		  struct sba_error *err)
 {
-	struct sba_inside_place place;
+	struct sba_inside_place place = { .parent = "" };
 	char name[2 * SBA_INSIDE_PATH_MAX];
 	struct sba_pack *pack = NULL;
 	int rc = sba_inside_place(s, inside, &place, err);

@@ -22,7 +22,7 @@ enum {
  * engine does not reliably end an exec's stream when a container dies. */
 struct held {
 	struct sba_session *session;
-	struct sba_channel *channel;
+	struct sba_channel *channel = NULL;
 	pthread_t watcher;
 	bool watched;
 	int stop_fd;
@@ -201,7 +201,7 @@ uint16_t sba_session_proxy_port(struct sba_session *n)
 static int forward_locked(struct sba_session *n, uint16_t host_port, uint16_t *ret_port,
 			  struct sba_error *err)
 {
-	struct sba_channel *channel;
+	struct sba_channel *channel = NULL;
 	int rc = channel_locked(n, &channel, err);
 	if (rc < 0)
 		return rc;

@@ -268,7 +268,7 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 		return sba_fail_errno(err, SBA_ENOTFOUND, errno, "workspace '%s'", host_dir);
 	if (!S_ISDIR(st.st_mode))
 		return sba_fail(err, SBA_EINVAL, "workspace '%s': not a directory", host_dir);
-	struct sba_inside_place place;
+	struct sba_inside_place place = { .parent = "" };
 	char name[2 * SBA_INSIDE_PATH_MAX];
 	struct sba_pack *pack = NULL;
 	int rc = sba_inside_path(path ? path : SBA_DEFAULT_WORKSPACE, inside, err);
