@@ -22,7 +22,7 @@ enum {
  * engine does not reliably end an exec's stream when a container dies. */
 struct held {
 	struct sba_session *session;
-	struct sba_channel *channel = NULL;
+	struct sba_channel *channel;
 	pthread_t watcher;
 	bool watched;
 	int stop_fd;
