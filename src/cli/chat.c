@@ -12,6 +12,7 @@ struct chat_options {
 #define FIELD(name) offsetof(struct chat_options, name)
 
 static const struct cli_option chat_options[] = {
+	CLI_SCRIPT_OPTION(FIELD(way.script)),
 	{ "timeout", 0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)", FIELD(timeout), 0 },
 	{ "idle-timeout", 0, CLI_DURATION, "TIME",
 	  "ends a turn that is quiet so long (10m; 0: none)", FIELD(idle_timeout), 0 },
@@ -46,13 +47,19 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 	if (args->n > 2)
 		return cli_usage(cli, "quote it:  sandbox-agent chat calm-fox \"go on\"",
 				 "the prompt is one word for the shell");
-	int rc = cli_turn_prompt(args->v[1], &prompt, &len, &err);
+	struct cli_way way = { 0 };
+	int rc = cli_turn_prompt(args->v[1], cli_command_chat.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = cli_sandbox(cli, args->v[0], &s, &err);
-	if (rc < 0)
+	if (rc == 0) {
+		way = way_of(&o->way, sba_sandbox_info(s));
+		rc = cli_way_read(&way, &err);
+	}
+	if (rc < 0) {
+		sba_sandbox_close(s);
 		return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing was begun")
 					    : cli_report(cli, &err);
-	const struct cli_way way = way_of(&o->way, sba_sandbox_info(s));
+	}
 	struct cli_turn turn = {
 		.prompt = prompt,
 		.prompt_len = len,
@@ -62,6 +69,7 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 	};
 	int status = cli_turn_run(cli, s, &turn);
 	sba_sandbox_close(s);
+	cli_way_fini(&way);
 	return cli_signals_exit(cli, status, "the turn was ended, the sandbox lives on");
 }
 

@@ -143,6 +143,8 @@ const struct cli_command *cli_command_find(char *const *words, int *ret_words);
 bool cli_command_group(const char *word);
 /* The nearest name of a command; NULL: none is near. Lent. */
 const char *cli_command_nearest(const char *word);
+/* What a word that other programs have taught people is called here; NULL: no such word. */
+const char *cli_command_habit(const char *word);
 
 /* ---- help (help.c), completion scripts (completion.c) ---- */
 
@@ -222,6 +224,12 @@ json_t *cli_json_event(const struct sba_event *e);
 json_t *cli_json_result(const struct sba_turn_result *r);
 json_t *cli_json_sandbox(const struct sba_sandbox_info *i);
 
+/* Text and a newline, broken between words where a terminal has so many
+ * columns (0: never); it begins in column `at`, further lines at `indent`. */
+void cli_wrap(FILE *to, const char *text, int at, int indent, int columns);
+/* Columns of the terminal that `to` is; 0: it is none. */
+int cli_columns_of(FILE *to);
+
 /* All of it to a descriptor, waiting where it is slow. False: it is closed. */
 bool cli_write(int fd, const void *data, size_t len);
 
@@ -230,6 +238,12 @@ bool cli_write(int fd, const void *data, size_t len);
 /* A prompt or script: text itself, or "-": all of stdin. The caller frees. */
 int cli_read_text(const char *text, size_t max, char **ret, size_t *ret_len, struct sba_error *err);
 int cli_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct sba_error *err);
+
+/* A file that --OPTION names: what is wrong with it is a mistake in the options. */
+int cli_read_option_file(const char *option, const char *path, size_t max, char **ret,
+			 size_t *ret_len, struct sba_error *err);
+/* SBA_ECONFIG: what --OPTION names is not there, or not a folder or a file as `folder` says. */
+int cli_check_option_path(const char *option, const char *path, bool folder, struct sba_error *err);
 
 /* Environment for a sandbox: "K=V" strings that are owned. */
 struct cli_env {
@@ -294,12 +308,21 @@ struct cli_way {
 	bool offline;
 	const char *script, *model, *provider, *base_url, *key_env, *key_file, *ca_file;
 	int64_t max_tokens, max_requests;
+	char *script_text; /* by cli_way_read() */
 };
 /* Options of it for a table whose struct begins with a cli_way. */
 extern const struct cli_option cli_way_options[];
-/* What makes no sense together. */
+/* Goes beside it in the commands that run a turn. */
+#define CLI_SCRIPT_OPTION(offset)                                                                  \
+	{                                                                                          \
+		"script", 0, CLI_STRING, "FILE", "what the scripted model says", offset, 0         \
+	}
+/* What makes no sense together, or is not there. */
 int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err);
-/* Opens the agent in s: reads script and key, which goes nowhere else. */
+/* Reads the script, once, and checks it; before anything is made for it. */
+int cli_way_read(struct cli_way *w, struct sba_error *err);
+void cli_way_fini(struct cli_way *w);
+/* Opens the agent in s: reads the key, which goes nowhere else. */
 int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 		 struct sba_agent **ret, struct sba_error *err);
 
@@ -359,7 +382,8 @@ struct cli_turn {
 };
 /* Checks and reads the prompt (word NULL: none was given) before anything is
  * made for it. The caller frees. */
-int cli_turn_prompt(const char *word, char **ret, size_t *ret_len, struct sba_error *err);
+int cli_turn_prompt(const char *word, const char *example, char **ret, size_t *ret_len,
+		    struct sba_error *err);
 /* One turn in s, shown as it happens; the exit status. */
 int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o);
 

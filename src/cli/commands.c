@@ -67,6 +67,33 @@ bool cli_command_group(const char *word)
 	return false;
 }
 
+const char *cli_command_habit(const char *word)
+{
+	static const char *const habits[][2] = {
+		{ "attach", "sandbox-agent shell NAME goes in" },
+		{ "build", "sandbox-agent image build" },
+		{ "create", "up AGENT makes one; without an agent is not there yet" },
+		{ "delete", "did you mean rm?" },
+		{ "destroy", "did you mean rm?" },
+		{ "down", "did you mean rm?" },
+		{ "images", "did you mean image ls?" },
+		{ "kill", "stop ends what runs inside, rm the sandbox" },
+		{ "list", "did you mean ps?" },
+		{ "logs", "logs are not there yet; run and chat show a turn while it runs" },
+		{ "ls", "did you mean ps?" },
+		{ "pull", "sandbox-agent image pull" },
+		{ "remove", "did you mean rm?" },
+		{ "restart", "rm and up make a new one" },
+		{ "start", "did you mean up?" },
+		{ "top", "sandbox-agent exec NAME ps shows what runs inside" },
+	};
+	for (size_t i = 0; i < CLI_LEN(habits); i++) {
+		if (!strcmp(habits[i][0], word))
+			return habits[i][1];
+	}
+	return NULL;
+}
+
 const char *cli_command_nearest(const char *word)
 {
 	const char *names[64];

@@ -6,6 +6,18 @@
 
 enum { LEFT_COLUMN = 26 };
 
+/* "  left", and what it means in a column of its own. */
+static void print_pair(FILE *to, const char *left, const char *help)
+{
+	enum { INDENT = LEFT_COLUMN + 4 };
+	int columns = cli_columns_of(to);
+	if (strlen(left) > LEFT_COLUMN)
+		fprintf(to, "  %s\n%*s", left, INDENT, "");
+	else
+		fprintf(to, "  %-*s  ", LEFT_COLUMN, left);
+	cli_wrap(to, help, INDENT, INDENT, columns);
+}
+
 static void print_option(FILE *to, const struct cli_option *o)
 {
 	char left[96];
@@ -14,10 +26,14 @@ static void print_option(FILE *to, const struct cli_option *o)
 		snprintf(letter, sizeof(letter), "-%c, ", o->letter);
 	snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->arg ? " " : "",
 		 o->arg ? o->arg : "");
-	if (strlen(left) > LEFT_COLUMN)
-		fprintf(to, "  %s\n  %-*s  %s\n", left, LEFT_COLUMN, "", o->help);
-	else
-		fprintf(to, "  %-*s  %s\n", LEFT_COLUMN, left, o->help);
+	print_pair(to, left, o->help);
+}
+
+static void print_command(FILE *to, const struct cli_command *c)
+{
+	char left[96];
+	snprintf(left, sizeof(left), "%s%s%s", c->name, c->args[0] ? " " : "", c->args);
+	print_pair(to, left, c->help);
 }
 
 static void print_options(FILE *to, const struct cli_option *o)
@@ -28,10 +44,12 @@ static void print_options(FILE *to, const struct cli_option *o)
 
 void cli_help_command(FILE *to, const struct cli_command *c)
 {
-	fprintf(to, "sandbox-agent %s%s%s%s: %s\n", c->name, c->tables[0] ? " [OPTIONS]" : "",
-		c->args[0] ? " " : "", c->args, c->help);
+	int columns = cli_columns_of(to);
+	int at = fprintf(to, "sandbox-agent %s%s%s%s: ", c->name, c->tables[0] ? " [OPTIONS]" : "",
+			 c->args[0] ? " " : "", c->args);
+	cli_wrap(to, c->help, at, 2, columns);
 	if (c->more)
-		fprintf(to, "%s\n", c->more);
+		cli_wrap(to, c->more, 0, 0, columns);
 	if (c->tables[0])
 		fprintf(to, "\noptions:\n");
 	for (size_t i = 0; i < CLI_TABLES_MAX; i++)
@@ -45,12 +63,8 @@ void cli_help_all(FILE *to)
 {
 	fprintf(to, "sandbox-agent: agent CLIs in disposable containers\n\n"
 		    "usage: sandbox-agent [OPTIONS] COMMAND ...\n\n");
-	for (size_t i = 0; cli_commands[i]; i++) {
-		const struct cli_command *c = cli_commands[i];
-		char left[96];
-		snprintf(left, sizeof(left), "%s %s", c->name, c->args);
-		fprintf(to, "  %-*s  %s\n", LEFT_COLUMN, left, c->help);
-	}
+	for (size_t i = 0; cli_commands[i]; i++)
+		print_command(to, cli_commands[i]);
 	fprintf(to, "\nevery command:\n");
 	print_options(to, cli_global_options);
 	fprintf(to, "\nexample:\n  %s\n\nmore: sandbox-agent COMMAND --help\n",
@@ -64,9 +78,7 @@ void cli_help_group(FILE *to, const char *word)
 		const struct cli_command *c = cli_commands[i];
 		if (strncmp(c->name, word, len) != 0 || c->name[len] != ' ')
 			continue;
-		char left[96];
-		snprintf(left, sizeof(left), "%s %s", c->name, c->args);
-		fprintf(to, "  %-*s  %s\n", LEFT_COLUMN, left, c->help);
+		print_command(to, c);
 	}
 	fprintf(to, "\nmore: sandbox-agent %s COMMAND --help\n", word);
 }
@@ -81,15 +93,17 @@ static int help(struct cli *cli, const void *options, const struct cli_args *arg
 	}
 	int words;
 	const struct cli_command *c = cli_command_find(args->v, &words);
-	if (c) {
+	if (c && words == args->n) {
 		cli_help_command(stdout, c);
 		return 0;
 	}
-	if (cli_command_group(args->v[0])) {
+	if (args->n == 1 && cli_command_group(args->v[0])) {
 		cli_help_group(stdout, args->v[0]);
 		return 0;
 	}
-	return cli_usage(cli, "sandbox-agent help lists them", "no command '%s'", args->v[0]);
+	const char *second = args->n > 1 ? args->v[1] : "";
+	return cli_usage(cli, "sandbox-agent help lists them", "no command '%s%s%s'", args->v[0],
+			 second[0] ? " " : "", second);
 }
 
 const struct cli_command cli_command_help = {

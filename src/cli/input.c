@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ENV_FILE_MAX = 4 << 20 };
@@ -52,6 +53,28 @@ int cli_read_file(const char *path, size_t max, char **ret, size_t *ret_len, str
 	int rc = read_fd(fd, path, max, ret, ret_len, err);
 	close(fd);
 	return rc;
+}
+
+int cli_read_option_file(const char *option, const char *path, size_t max, char **ret,
+			 size_t *ret_len, struct sba_error *err)
+{
+	int rc = cli_read_file(path, max, ret, ret_len, err);
+	if (rc != SBA_EIO && rc != SBA_ELIMIT)
+		return rc;
+	const struct sba_error why = *err;
+	return cli_fail(err, SBA_ECONFIG, NULL, "--%s: %s", option, why.text);
+}
+
+int cli_check_option_path(const char *option, const char *path, bool folder, struct sba_error *err)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return cli_fail(err, SBA_ECONFIG, NULL, "--%s: '%s': %s", option, path,
+				strerror(errno));
+	if (S_ISDIR(st.st_mode) != folder)
+		return cli_fail(err, SBA_ECONFIG, NULL, "--%s: '%s' is %s", option, path,
+				folder ? "not a folder" : "a folder");
+	return 0;
 }
 
 int cli_read_text(const char *text, size_t max, char **ret, size_t *ret_len, struct sba_error *err)
@@ -104,7 +127,7 @@ static int env_add_file(struct cli_env *env, const char *path, struct sba_error 
 {
 	CLI_FREE char *text = NULL;
 	size_t len, number = 0;
-	int rc = cli_read_file(path, ENV_FILE_MAX, &text, &len, err);
+	int rc = cli_read_option_file("env-file", path, ENV_FILE_MAX, &text, &len, err);
 	char *next = text;
 	while (rc == 0 && next) {
 		char *line = strsep(&next, "\n");
@@ -116,7 +139,7 @@ static int env_add_file(struct cli_env *env, const char *path, struct sba_error 
 		rc = cli_env_add(env, line, err);
 		if (rc == SBA_EINVAL)
 			rc = cli_fail(err, SBA_EINVAL, "one NAME=VALUE a line",
-				      "%s: line %zu names no variable", path, number);
+				      "--env-file: %s: line %zu names no variable", path, number);
 	}
 	return rc;
 }

@@ -22,8 +22,10 @@ static int unknown_command(struct cli *cli, char *const *words)
 	bool group = cli_command_group(words[0]);
 	snprintf(both, sizeof(both), "%s%s%s", words[0], group && words[1] ? " " : "",
 		 group && words[1] ? words[1] : "");
-	const char *near = cli_command_nearest(both);
-	if (near)
+	const char *near = cli_command_nearest(both), *habit = cli_command_habit(words[0]);
+	if (habit)
+		snprintf(hint, sizeof(hint), "%s", habit);
+	else if (near)
 		snprintf(hint, sizeof(hint), "did you mean %s?", near);
 	else if (group)
 		snprintf(hint, sizeof(hint), "sandbox-agent help %s lists them", words[0]);
@@ -41,12 +43,28 @@ static int check_count(const struct cli_command *c, const struct cli_args *args,
 	if (!few && (c->max_args < 0 || args->n <= c->max_args))
 		return 0;
 	char hint[SBA_ERROR_HINT_MAX];
-	snprintf(hint, sizeof(hint), "sandbox-agent %s %s\nas in:  %s", c->name, c->args,
-		 c->example);
+	if (c->args[0])
+		snprintf(hint, sizeof(hint), "sandbox-agent %s %s\nas in:  %s", c->name, c->args,
+			 c->example);
+	else
+		snprintf(hint, sizeof(hint), "as in:  %s", c->example);
 	if (few)
 		return cli_fail(err, SBA_EINVAL, hint, "%s: something is missing", c->name);
 	return cli_fail(err, SBA_EINVAL, hint, "%s: '%.64s' is one word too many", c->name,
 			args->v[c->max_args]);
+}
+
+/* "*" is the library's word for all of them. */
+static int check_prefix(const char *prefix, struct sba_error *err)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_.-";
+	if (!prefix || !strcmp(prefix, "*"))
+		return 0;
+	if (prefix[0] && !strchr("_.-", prefix[0]) && !prefix[strspn(prefix, allowed)])
+		return 0;
+	return cli_fail(err, SBA_EINVAL, "letters and digits; _ . - between them",
+			"--prefix: '%s' is not a word that names can begin with", prefix);
 }
 
 /* -q, -v and --color are known only now: they may come after the command. */
@@ -61,7 +79,7 @@ static int run_command(struct cli *cli, const void *options, const struct cli_ar
 		cli_help_command(stdout, c);
 		return 0;
 	}
-	if (check_count(c, args, &err) < 0)
+	if (check_count(c, args, &err) < 0 || check_prefix(cli->prefix, &err) < 0)
 		return cli_report(cli, &err);
 	return c->run(cli, options, args);
 }

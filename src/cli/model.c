@@ -42,7 +42,7 @@ static int parse_listen(const char *s, char address[INET_ADDRSTRLEN], uint16_t *
 	if (end == port || *end || n > UINT16_MAX || *port == '-' || len >= INET_ADDRSTRLEN ||
 	    inet_pton(AF_INET, address, &ip) != 1)
 		return cli_fail(err, SBA_EINVAL, "as in:  --listen 127.0.0.1:8080",
-				"--listen '%s' is no ADDR:PORT", s);
+				"--listen '%s' is not ADDR:PORT", s);
 	*ret_port = (uint16_t)n;
 	return 0;
 }
@@ -61,7 +61,8 @@ static int serve(struct cli *cli, const char *address, struct sba_model *m)
 		cli_note(cli, "this is open to the network: who reaches it may use it");
 	while (!cli_signals_caught())
 		poll(&stop, 1, -1);
-	cli_note(cli, "%llu requests", (unsigned long long)sba_model_requests(m));
+	cli_note(cli, "%llu request%s", (unsigned long long)sba_model_requests(m),
+		 sba_model_requests(m) == 1 ? "" : "s");
 	return 0;
 }
 
@@ -81,7 +82,8 @@ static int model(struct cli *cli, const void *options, const struct cli_args *ar
 	if (rc == 0)
 		rc = cli_signals_init(cli->cancel, &err);
 	if (rc == 0 && o->script)
-		rc = cli_read_file(o->script, MODEL_SCRIPT_MAX, &script, &len, &err);
+		rc = cli_read_option_file("script", o->script, MODEL_SCRIPT_MAX, &script, &len,
+					  &err);
 	mo.script = script;
 	if (rc == 0)
 		rc = sba_model_open(&mo, &m, &err);

@@ -56,13 +56,39 @@ static const char *nearest(const struct parser *p, const char *word)
 	return i < 0 ? NULL : names[i];
 }
 
+static bool command_has(const struct cli_command *c, const char *name)
+{
+	for (size_t t = 0; t < CLI_TABLES_MAX; t++) {
+		for (const struct cli_option *o = c->tables[t]; o && o->name; o++) {
+			if (!strcmp(o->name, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The commands that have an option of that name; "" where there are none. */
+static void owners(const char *name, char *ret, size_t size)
+{
+	size_t len = 0;
+	ret[0] = '\0';
+	for (size_t i = 0; cli_commands[i]; i++) {
+		if (len < size && command_has(cli_commands[i], name))
+			len += (size_t)snprintf(ret + len, size - len, "%s%s", len ? ", " : "",
+						cli_commands[i]->name);
+	}
+}
+
 static int unknown_long(const struct parser *p, const char *word, size_t len)
 {
 	char name[NEAR_MAX];
 	snprintf(name, sizeof(name), "%.*s", (int)(len < NEAR_MAX ? len : NEAR_MAX - 1), word);
 	const char *near = nearest(p, name);
-	char hint[160];
-	if (near)
+	char hint[160], of[96];
+	owners(name, of, sizeof(of));
+	if (of[0])
+		snprintf(hint, sizeof(hint), "it is an option of: %s", of);
+	else if (near)
 		snprintf(hint, sizeof(hint), "did you mean --%s?", near);
 	else
 		snprintf(hint, sizeof(hint),
@@ -90,20 +116,19 @@ static bool choice_allowed(const char *choices, const char *value)
 	return false;
 }
 
-static int bad_value(const struct cli_option *o, const char *value, const char *hint,
+static int bad_value(const struct cli_option *o, const char *value, const char *what,
 		     struct sba_error *err)
 {
-	return cli_fail(err, SBA_EINVAL, hint, "--%s: '%s' is no %s", o->name, value,
-			strchr(o->arg, '|') ? "choice here" : o->arg);
+	return cli_fail(err, SBA_EINVAL, NULL, "--%s: '%s' is not %s", o->name, value, what);
 }
 
 static int put_string(const struct cli_option *o, const char *value, const char **field,
 		      struct sba_error *err)
 {
 	if (strchr(o->arg, '|') && !choice_allowed(o->arg, value)) {
-		char hint[128];
-		snprintf(hint, sizeof(hint), "one of %s", o->arg);
-		return bad_value(o, value, hint, err);
+		char what[128];
+		snprintf(what, sizeof(what), "one of %s", o->arg);
+		return bad_value(o, value, what, err);
 	}
 	*field = value;
 	return 0;
@@ -114,7 +139,7 @@ static int put_duration(const struct cli_option *o, const char *value, int64_t *
 {
 	int64_t ms;
 	if (sba_parse_duration(value, &ms) < 0)
-		return bad_value(o, value, "like 90s, 30m, 1.5h; 0 means none", err);
+		return bad_value(o, value, "a time (as in 90s, 30m, 1.5h; 0: none)", err);
 	*field = ms == 0 ? -1 : ms;
 	return 0;
 }
@@ -123,8 +148,14 @@ static int put_size(const struct cli_option *o, const char *value, int64_t *fiel
 		    struct sba_error *err)
 {
 	int64_t bytes;
-	if (sba_parse_size(value, &bytes) < 0 || bytes < o->min)
-		return bad_value(o, value, "like 512m, 2g", err);
+	if (sba_parse_size(value, &bytes) < 0)
+		return bad_value(o, value, "a size (as in 512m, 2g)", err);
+	if (bytes < o->min) {
+		char least[32], what[64];
+		snprintf(what, sizeof(what), "enough: at least %s",
+			 sba_format_size(o->min, least, sizeof(least)));
+		return bad_value(o, value, what, err);
+	}
 	*field = bytes;
 	return 0;
 }
@@ -135,8 +166,11 @@ static int put_int(const struct cli_option *o, const char *value, int64_t *field
 	char *end;
 	errno = 0;
 	long long v = strtoll(value, &end, 10);
-	if (end == value || *end || errno || v < o->min || v > INT32_MAX)
-		return bad_value(o, value, "a whole number", err);
+	if (end == value || *end || errno || v < o->min || v > INT32_MAX) {
+		char what[64];
+		snprintf(what, sizeof(what), "a whole number from %lld on", (long long)o->min);
+		return bad_value(o, value, what, err);
+	}
 	*field = v;
 	return 0;
 }
@@ -147,7 +181,7 @@ static int put_double(const struct cli_option *o, const char *value, double *fie
 	char *end;
 	double v = strtod(value, &end);
 	if (end == value || *end || !isfinite(v) || v <= 0)
-		return bad_value(o, value, "like 2 or 0.5", err);
+		return bad_value(o, value, "a number above 0 (as in 2 or 0.5)", err);
 	*field = v;
 	return 0;
 }
@@ -240,6 +274,7 @@ static void take_rest(struct parser *p)
 		p->args->v[p->args->n++] = *p->next++;
 }
 
+/* "- a list" is a prompt: no option is called so. */
 static int parse_words(struct parser *p, int verbatim_after)
 {
 	while (*p->next) {
@@ -249,7 +284,7 @@ static int parse_words(struct parser *p, int verbatim_after)
 			take_rest(p);
 		} else if (!strncmp(word, "--", 2)) {
 			rc = parse_long(p, word + 2);
-		} else if (word[0] == '-' && word[1]) {
+		} else if (word[0] == '-' && word[1] && !strchr(" \t\n", word[1])) {
 			rc = parse_letters(p, word);
 		} else {
 			p->args->v[p->args->n++] = word;

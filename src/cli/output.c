@@ -113,12 +113,17 @@ static int char_width(unsigned c)
 	return in_range(c, wide, CLI_LEN(wide)) ? 2 : 1;
 }
 
-int cli_width(const char *s)
+static int width_of(const char *s, size_t len)
 {
 	int width = 0;
-	while (*s)
+	for (const char *end = s + len; s < end;)
 		width += char_width(next_char(&s));
 	return width;
+}
+
+int cli_width(const char *s)
+{
+	return width_of(s, strlen(s));
 }
 
 size_t cli_fit(const char *s, int columns)
@@ -176,6 +181,44 @@ void cli_status_clear(struct cli_status *s)
 	fputs("\r\033[K", s->to);
 	fflush(s->to);
 	s->shown = false;
+}
+
+int cli_columns_of(FILE *to)
+{
+	unsigned short rows, columns;
+	int fd = fileno(to);
+	if (fd < 0 || !isatty(fd))
+		return 0;
+	cli_term_size(&rows, &columns);
+	return columns;
+}
+
+void cli_wrap(FILE *to, const char *text, int at, int indent, int columns)
+{
+	enum { ROOM_MIN = 20 };
+	if (columns > 0 && columns - indent < ROOM_MIN)
+		columns = indent + ROOM_MIN;
+	bool first = true; /* of its line */
+	while (*text) {
+		size_t len = strcspn(text, " \n");
+		int width = width_of(text, len);
+		if (!first && columns > 0 && at + 1 + width > columns) {
+			fprintf(to, "\n%*s", indent, "");
+			at = indent;
+			first = true;
+		}
+		fprintf(to, "%s%.*s", first ? "" : " ", (int)len, text);
+		at += width + !first;
+		first = false;
+		text += len;
+		if (*text == '\n' && text[1]) {
+			fprintf(to, "\n%*s", indent, "");
+			at = indent;
+			first = true;
+		}
+		text += *text != '\0';
+	}
+	fputc('\n', to);
 }
 
 bool cli_write(int fd, const void *data, size_t len)

@@ -18,6 +18,7 @@ struct run_options {
 static const struct cli_option run_options[] = {
 	{ "get", 0, CLI_LIST, "PATH[:DEST]", "brings a file or folder home (to ./)", FIELD(get),
 	  0 },
+	CLI_SCRIPT_OPTION(FIELD(spawn.way.script)),
 	{ "keep", 0, CLI_FLAG, NULL, "keeps the sandbox, and says its name", FIELD(keep), 0 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)", FIELD(spawn.timeout),
 	  0 },
@@ -207,16 +208,21 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 		return cli_usage(cli, "quote it:  sandbox-agent run claude \"fix the tests\"",
 				 "the prompt is one word for the shell");
 	defaults(&o.spawn, o.keep);
-	int rc = cli_turn_prompt(args->v[1], &prompt, &len, &err);
+	int rc = cli_turn_prompt(args->v[1], cli_command_run.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);
 	if (rc == 0)
+		rc = cli_way_read(&o.spawn.way, &err);
+	if (rc == 0)
 		rc = cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
-	if (rc < 0 && cli_signals_caught())
-		return cli_signals_exit(cli, 1, "nothing is left running");
-	if (rc < 0)
-		return cli_report(cli, &err);
-	return end(cli, &o, s, turn_and_files(cli, &o, s, prompt, len));
+	if (rc == 0)
+		rc = end(cli, &o, s, turn_and_files(cli, &o, s, prompt, len));
+	else if (cli_signals_caught())
+		rc = cli_signals_exit(cli, 1, "nothing is left running");
+	else
+		rc = cli_report(cli, &err);
+	cli_way_fini(&o.spawn.way);
+	return rc;
 }
 
 const struct cli_command cli_command_run = {

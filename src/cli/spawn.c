@@ -104,34 +104,38 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	return rc;
 }
 
-static void left_out(void *user, const char *name, const char *why)
+/* "DIR" or "DIR:/PATH": *ret_path points into arg, or is NULL. */
+static char *workspace_dir(const char *arg, const char **ret_path)
 {
-	struct cli *cli = user;
-	if (cli->verbose)
-		cli_note(cli, "left out: %s (%s)", name, why);
+	const char *colon = strrchr(arg, ':');
+	*ret_path = colon && colon[1] == '/' ? colon + 1 : NULL;
+	return strndup(arg, *ret_path ? (size_t)(colon - arg) : strlen(arg));
 }
 
-/* "DIR" or "DIR:/PATH". */
+static int check_workspace(const char *arg, struct sba_error *err)
+{
+	const char *path;
+	CLI_FREE char *dir = workspace_dir(arg, &path);
+	return dir ? cli_check_option_path("workspace", dir, true, err) : cli_fail_nomem(err);
+}
+
 static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s,
 			 struct sba_error *err)
 {
-	CLI_FREE char *dir = strdup(arg);
+	const char *path;
+	CLI_FREE char *dir = workspace_dir(arg, &path);
 	if (!dir)
 		return cli_fail_nomem(err);
-	char *colon = strrchr(dir, ':');
-	const char *path = colon && colon[1] == '/' ? colon + 1 : NULL;
-	if (path)
-		*colon = '\0';
-	struct sba_transfer_options to = { .refused = left_out, .user = cli };
+	struct sba_transfer_options to = { 0 };
 	struct sba_transfer_report report = { 0 };
 	int rc = sba_sandbox_add_workspace(s, dir, path, &to, &report, err);
 	if (rc < 0)
 		return rc;
 	char size[32], left[64] = "";
 	if (report.refused)
-		snprintf(left, sizeof(left), ", %llu left out%s",
-			 (unsigned long long)report.refused, cli->verbose ? "" : " (names: -v)");
-	cli_note(cli, "workspace: %llu files, %s%s", (unsigned long long)report.files,
+		snprintf(left, sizeof(left), ", %llu left out", (unsigned long long)report.refused);
+	cli_note(cli, "workspace: %llu file%s, %s%s", (unsigned long long)report.files,
+		 report.files == 1 ? "" : "s",
 		 sba_format_size((int64_t)report.bytes, size, sizeof(size)), left);
 	return 0;
 }
@@ -144,6 +148,8 @@ int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	int rc = cli_check_agent(agent, err);
 	if (rc == 0)
 		rc = cli_way_check(&o->way, agent, err);
+	if (rc == 0 && o->workspace)
+		rc = check_workspace(o->workspace, err);
 	if (rc == 0)
 		rc = cli_engine(cli, err);
 	if (rc == 0)

@@ -8,9 +8,11 @@
 
 enum { PROMPT_MAX = 256 << 20, TICK_MS = 1000 };
 
-int cli_turn_prompt(const char *word, char **ret, size_t *ret_len, struct sba_error *err)
+int cli_turn_prompt(const char *word, const char *example, char **ret, size_t *ret_len,
+		    struct sba_error *err)
 {
-	static const char hint[] = "as in:  sandbox-agent run claude --offline \"fix the tests\"";
+	char hint[256];
+	snprintf(hint, sizeof(hint), "as in:  %s", example);
 	CLI_FREE char *prompt = NULL;
 	size_t len = 0;
 	if (!word)

@@ -26,6 +26,7 @@ const struct cli_command cli_command_up = {
 	.name = "up",
 	.args = "AGENT",
 	.help = "a sandbox that stays; prints its name",
+	.more = "Each chat has a model of its own: what a scripted one says goes to chat --script.",
 	.example = "sandbox-agent up claude --offline --workspace . --name calm-fox",
 	.tables = { cli_way_options, cli_spawn_options },
 	.options_size = sizeof(struct cli_spawn),

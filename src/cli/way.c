@@ -12,7 +12,6 @@ enum { SCRIPT_MAX = 16 << 20, KEY_MAX = 64 << 10 };
 const struct cli_option cli_way_options[] = {
 	{ "offline", 0, CLI_FLAG, NULL, "the scripted model: no key, no network", FIELD(offline),
 	  0 },
-	{ "script", 0, CLI_STRING, "FILE", "what the scripted model says", FIELD(script), 0 },
 	{ "model", 'm', CLI_STRING, "MODEL", "the model's name", FIELD(model), 0 },
 	{ "provider", 0, CLI_STRING, "NAME", "where model calls go (default: the CLI's own)",
 	  FIELD(provider), 0 },
@@ -31,8 +30,6 @@ const struct cli_option cli_way_options[] = {
 
 int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err)
 {
-	if (w->script && !w->offline)
-		return cli_fail(err, SBA_EINVAL, "add --offline", "--script is for --offline");
 	if (w->offline && (w->provider || w->base_url || w->key_env || w->key_file))
 		return cli_fail(err, SBA_EINVAL, "one or the other",
 				"--offline and a provider exclude each other");
@@ -50,7 +47,34 @@ int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *
 			 names[near < 0 ? 0 : near]);
 		return SBA_EINVAL;
 	}
-	return 0;
+	return w->ca_file ? cli_check_option_path("ca-file", w->ca_file, false, err) : 0;
+}
+
+int cli_way_read(struct cli_way *w, struct sba_error *err)
+{
+	size_t len;
+	struct sba_model *m = NULL;
+	if (!w->script)
+		return 0;
+	if (!w->offline)
+		return cli_fail(err, SBA_EINVAL, "add --offline", "--script is for --offline");
+	int rc = cli_read_option_file("script", w->script, SCRIPT_MAX, &w->script_text, &len, err);
+	if (rc < 0)
+		return rc;
+	const struct sba_model_options mo = { .script = w->script_text };
+	rc = sba_model_open(&mo, &m, err);
+	sba_model_close(m);
+	if (rc == SBA_ECONFIG) {
+		const struct sba_error why = *err;
+		cli_fail(err, rc, why.hint, "--script: %s: %.900s", w->script, why.text);
+	}
+	return rc;
+}
+
+void cli_way_fini(struct cli_way *w)
+{
+	free(w->script_text);
+	w->script_text = NULL;
 }
 
 static int no_key(const char *name, struct sba_error *err)
@@ -66,7 +90,7 @@ static int read_key(const struct cli_way *w, const char *agent, char **ret, stru
 {
 	size_t len;
 	if (w->key_file) {
-		int rc = cli_read_file(w->key_file, KEY_MAX, ret, &len, err);
+		int rc = cli_read_option_file("api-key-file", w->key_file, KEY_MAX, ret, &len, err);
 		if (rc == 0)
 			(*ret)[strcspn(*ret, "\r\n")] = '\0';
 		return rc;
@@ -82,15 +106,11 @@ static int read_key(const struct cli_way *w, const char *agent, char **ret, stru
 int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 		 struct sba_agent **ret, struct sba_error *err)
 {
-	CLI_FREE char *script = NULL;
 	char *key = NULL;
-	size_t len;
-	int rc = w->script ? cli_read_file(w->script, SCRIPT_MAX, &script, &len, err) : 0;
-	if (rc == 0 && !w->offline)
-		rc = read_key(w, sba_sandbox_info(s)->agent, &key, err);
+	int rc = w->offline ? 0 : read_key(w, sba_sandbox_info(s)->agent, &key, err);
 	struct sba_agent_options o = {
 		.offline = w->offline,
-		.script = script,
+		.script = w->script_text,
 		.model = w->model,
 		.one_turn = one_turn,
 		.provider = w->provider,

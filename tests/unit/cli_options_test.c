@@ -115,6 +115,18 @@ static void lists_keep_all_in_order(void **state)
 	release(&v);
 }
 
+static void dash_before_a_space_begins_a_word(void **state)
+{
+	(void)state;
+	static const char *const words[] = { "a", "- one\n- two", "-", "-f", NULL };
+	struct values v;
+	struct sba_error err;
+	char joined[256];
+	assert_int_equal(parse(&v, joined, &err, INT_MAX, words), 0);
+	assert_string_equal(joined, "a|- one\n- two|-|");
+	assert_true(v.flag);
+}
+
 static void all_after_two_dashes_is_taken_as_it_is(void **state)
 {
 	(void)state;
@@ -163,20 +175,22 @@ static void mistakes_are_told_with_what_to_type(void **state)
 		const char *text, *hint;
 	} cases[] = {
 		{ { "--flga" }, "unknown option --flga", "did you mean --flag?" },
+		{ { "--get" }, "unknown option --get", "an option of: run" },
 		{ { "--wholly-new" }, "unknown option --wholly-new", "-- \"--wholly-new\"" },
 		{ { "-fx" }, "unknown option -x", "-- \"-fx\"" },
 		{ { "--word" }, "--word needs a value: WORD", "" },
 		{ { "-w" }, "--word needs a value: WORD", "" },
 		{ { "--flag=1" }, "--flag takes no value", "" },
-		{ { "--choice", "three" }, "--choice: 'three'", "one of one|two" },
-		{ { "--choice", "on" }, "--choice: 'on'", "one of one|two" },
-		{ { "--time", "soon" }, "--time: 'soon' is no TIME", "like 90s" },
-		{ { "--size", "12" }, "--size: '12' is no SIZE", "like 512m" },
-		{ { "-n", "0" }, "--count: '0' is no N", "whole number" },
-		{ { "-n", "3x" }, "--count: '3x' is no N", "whole number" },
-		{ { "-n", "99999999999999999999" }, "--count:", "whole number" },
-		{ { "--ratio", "-1" }, "--ratio: '-1' is no N", "like 2" },
-		{ { "--ratio", "nan" }, "--ratio: 'nan' is no N", "like 2" },
+		{ { "--choice", "three" }, "--choice: 'three' is not one of one|two", "" },
+		{ { "--choice", "on" }, "--choice: 'on' is not one of one|two", "" },
+		{ { "--time", "soon" }, "--time: 'soon' is not a time (as in 90s", "" },
+		{ { "--size", "lots" }, "--size: 'lots' is not a size (as in 512m, 2g)", "" },
+		{ { "--size", "12" }, "--size: '12' is not enough: at least 1.0 kB", "" },
+		{ { "-n", "0" }, "--count: '0' is not a whole number from 1 on", "" },
+		{ { "-n", "3x" }, "--count: '3x' is not a whole number", "" },
+		{ { "-n", "99999999999999999999" }, "is not a whole number", "" },
+		{ { "--ratio", "-1" }, "--ratio: '-1' is not a number above 0", "" },
+		{ { "--ratio", "nan" }, "--ratio: 'nan' is not a number above 0", "" },
 	};
 	for (size_t i = 0; i < CLI_LEN(cases); i++) {
 		struct values v;
@@ -292,6 +306,7 @@ int main(void)
 		cmocka_unit_test(values_are_glued_or_follow),
 		cmocka_unit_test(zero_time_means_none),
 		cmocka_unit_test(lists_keep_all_in_order),
+		cmocka_unit_test(dash_before_a_space_begins_a_word),
 		cmocka_unit_test(all_after_two_dashes_is_taken_as_it_is),
 		cmocka_unit_test(the_command_to_run_keeps_its_options),
 		cmocka_unit_test(a_lone_dash_is_a_word),

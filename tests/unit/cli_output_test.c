@@ -141,11 +141,12 @@ static void prompts_that_say_nothing_are_refused(void **state)
 	char *prompt = NULL;
 	size_t len;
 	struct sba_error err;
-	assert_int_equal(cli_turn_prompt(NULL, &prompt, &len, &err), SBA_EINVAL);
+	assert_int_equal(cli_turn_prompt(NULL, "x y z", &prompt, &len, &err), SBA_EINVAL);
 	assert_non_null(strstr(err.text, "give a prompt"));
-	assert_int_equal(cli_turn_prompt("", &prompt, &len, &err), SBA_EINVAL);
-	assert_int_equal(cli_turn_prompt(" \n\t", &prompt, &len, &err), SBA_EINVAL);
-	assert_int_equal(cli_turn_prompt("-x", &prompt, &len, &err), 0);
+	assert_string_equal(err.hint, "as in:  x y z");
+	assert_int_equal(cli_turn_prompt("", "x y z", &prompt, &len, &err), SBA_EINVAL);
+	assert_int_equal(cli_turn_prompt(" \n\t", "x y z", &prompt, &len, &err), SBA_EINVAL);
+	assert_int_equal(cli_turn_prompt("-x", "x y z", &prompt, &len, &err), 0);
 	assert_string_equal(prompt, "-x");
 	free(prompt);
 }
@@ -164,6 +165,27 @@ static void the_version_is_read_off_the_tag(void **state)
 	assert_string_equal(buf, "");
 }
 
+static void check_wrapped(const char *text, int columns, const char *want)
+{
+	char *out = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&out, &size);
+	assert_non_null(to);
+	cli_wrap(to, text, 2, 2, columns);
+	fclose(to);
+	assert_string_equal(out, want);
+	free(out);
+}
+
+static void text_is_broken_between_words(void **state)
+{
+	(void)state;
+	check_wrapped("one two three four five", 0, "one two three four five\n");
+	check_wrapped("one two three four five", 22, "one two three four\n  five\n");
+	check_wrapped("averyveryverylongwordindeed x", 22, "averyveryverylongwordindeed\n  x\n");
+	check_wrapped("one\ntwo", 80, "one\n  two\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +196,7 @@ int main(void)
 		cmocka_unit_test(events_say_only_what_they_know),
 		cmocka_unit_test(variables_come_from_files_then_options_then_us),
 		cmocka_unit_test(prompts_that_say_nothing_are_refused),
+		cmocka_unit_test(text_is_broken_between_words),
 		cmocka_unit_test(the_version_is_read_off_the_tag),
 	};
 	alarm(30);
