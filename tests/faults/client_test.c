@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clients that die: killed at random instants of what they do, stopped, their
+ * terminal closed. Seconds later no command of theirs runs; within the keepalive
+ * nothing that they started is left, on the engine or here.
+ * SBA_FAULT_SEED repeats a run, SBA_FAULT_KILLS sets how many instants.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "channel/protocol.h"
+#include "support/live.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	KILLS = 100,
+	KEEPALIVE_S = 4,
+	COMMAND_END_MS = 12 * 1000, /* a grace, a KILL, a machine with other work */
+	LAG_MS = 15 * 1000,
+	ROUND_S = 900,
+	PAYLOAD = 48 * 1024 * 1024,
+};
+
+#define BOX "deathbed"
+/* What every command of these clients is in the end; nobody else sleeps so long. */
+#define COMMAND "sleep 4244"
+
+static unsigned seed;
+
+static unsigned below(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+static void pause_ms(unsigned ms)
+{
+	nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
+}
+
+static unsigned from_env(const char *name, unsigned otherwise)
+{
+	int64_t n;
+	const char *text = getenv(name);
+	return text && sba_parse_int(text, 0, INT32_MAX, &n) == 0 ? (unsigned)n : otherwise;
+}
+
+/* ---- what clients do ---- */
+
+static char keepalive[16], box_path[64], from_box[160];
+static const char *big_file, *landing;
+
+#define STUBBORN "trap '' TERM HUP INT; setsid " COMMAND " & setsid setsid " COMMAND "; " COMMAND
+
+static const char *const *argv_of(unsigned kind)
+{
+	static const char *argv[24];
+	const char *const run[] = { "run",     "claude",          "--offline",
+				    "--image", live_fake_image(), "--keepalive",
+				    keepalive, "stubborn",        NULL };
+	const char *const up[] = {
+		"up",          "claude",  "--offline", "--image", live_fake_image(),
+		"--keepalive", keepalive, NULL
+	};
+	const char *const exec[] = { "exec", BOX, "--", "sh", "-c", STUBBORN, NULL };
+	const char *const cp_in[] = { "cp", big_file, box_path, NULL };
+	const char *const cp_out[] = { "cp", from_box, landing, NULL };
+	const char *const chat[] = { "chat", BOX, "stubborn", NULL };
+	const char *const *const all[] = { run, up, exec, cp_in, cp_out, chat };
+	size_t n = 0;
+	for (const char *const *from = all[kind]; *from; from++)
+		argv[n++] = *from;
+	argv[n] = NULL;
+	return argv;
+}
+
+/* How long each takes on its own, so that every part of it is hit. */
+static const unsigned lasts_ms[] = { 2500, 1200, 600, 500, 500, 800 };
+
+/* ---- what is left of them ---- */
+
+static bool command_somewhere(void)
+{
+	size_t i;
+	json_t *one;
+	SBA_JSON json_t *list = live_containers();
+	json_array_foreach(list, i, one)
+	{
+		if (live_runs_inside(sba_json_str(one, "Id"), COMMAND))
+			return true;
+	}
+	return false;
+}
+
+static bool no_command(void *user)
+{
+	(void)user;
+	return !command_somewhere();
+}
+
+static bool only_the_box(void *user)
+{
+	(void)user;
+	return live_container_count() == 2;
+}
+
+/* Names in a folder that are not these two. */
+static size_t others_in(const char *path, const char *one, const char *two)
+{
+	size_t n = 0;
+	DIR *d = opendir(path);
+	const struct dirent *e;
+	assert_non_null(d);
+	while ((e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    strcmp(e->d_name, one) == 0 || strcmp(e->d_name, two) == 0)
+			continue;
+		print_error("left in %s: %s\n", path, e->d_name);
+		n++;
+	}
+	closedir(d);
+	return n;
+}
+
+static void sweep(void)
+{
+	LIVE_CHILD c;
+	RUN(&c, "gc");
+	live_assert_says(&c, 0, NULL);
+}
+
+static void kill_one_at_random(unsigned kind)
+{
+	LIVE_CHILD c;
+	unsigned ms = below(lasts_ms[kind]);
+	live_start(&c, &(struct live_start){ .argv = argv_of(kind) });
+	pause_ms(ms);
+	kill(c.pid, SIGKILL);
+	live_child_end(&c, 10000);
+	int64_t deadline = sba_now_ms() + COMMAND_END_MS;
+	while (!no_command(NULL)) {
+		if (sba_now_ms() > deadline)
+			fail_msg("%s killed after %u ms: its command still runs", argv_of(kind)[0],
+				 ms);
+		pause_ms(50);
+	}
+}
+
+static struct sba_sandbox *make_box(void)
+{
+	struct sba_sandbox *s =
+		live_sandbox((struct sba_sandbox_options){ .name = BOX,
+							   .agent = "claude",
+							   .provider = "scripted",
+							   .image = live_fake_image(),
+							   .keepalive_ms = -1 });
+	free(live_sh_out(s, "head -c 48000000 /dev/urandom >/tmp/big"));
+	return s;
+}
+
+static void prepare(void)
+{
+	static char big[128], land[128];
+	snprintf(keepalive, sizeof(keepalive), "%ds", KEEPALIVE_S);
+	snprintf(box_path, sizeof(box_path), "%s:/tmp/in", BOX);
+	snprintf(from_box, sizeof(from_box), "%s:/tmp/big", BOX);
+	snprintf(big, sizeof(big), "%s/big", live.dir);
+	snprintf(land, sizeof(land), "%s/land", live.dir);
+	big_file = big;
+	landing = land;
+	SBA_FREE char *data = calloc(1, PAYLOAD);
+	assert_non_null(data);
+	live_write_file(big_file, data, PAYLOAD, 0600);
+	assert_int_equal(mkdir(landing, 0700), 0);
+}
+
+static void clients_killed_at_random_instants_leave_nothing(void **state)
+{
+	(void)state;
+	unsigned kills = from_env("SBA_FAULT_KILLS", KILLS);
+	seed = from_env("SBA_FAULT_SEED", (unsigned)sba_unix_ms() % 100000);
+	print_message("SBA_FAULT_SEED=%u, %u kills\n", seed, kills);
+	alarm(ROUND_S);
+	prepare();
+	struct sba_sandbox *box = make_box();
+	for (unsigned i = 0; i < kills; i++)
+		kill_one_at_random(i % SBA_ARRAY_LEN(lasts_ms));
+	/* What was created and never started goes with a command of any kind. */
+	sweep();
+	live_await(only_the_box, NULL, KEEPALIVE_S * 1000 + LAG_MS);
+	SBA_FREE char *inside =
+		live_sh_out(box, "find / -xdev -name '*.sba-*' 2>/dev/null; ls -A /.sandbox-agent");
+	assert_string_equal(inside, "guest\n");
+	/* Whole or not at all. */
+	struct stat st;
+	char landed[160];
+	snprintf(landed, sizeof(landed), "%s/big", landing);
+	assert_int_equal(others_in(landing, "big", "big"), 0);
+	if (stat(landed, &st) == 0)
+		assert_int_equal(st.st_size, 48000000);
+	assert_int_equal(others_in(live.dir, "big", "land"), 0);
+	live_remove(box);
+}
+
+/* ---- stopped ---- */
+
+static void a_stopped_client_counts_as_gone_and_says_so_when_it_goes_on(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	snprintf(keepalive, sizeof(keepalive), "%ds", KEEPALIVE_S);
+	live_start(&c, &(struct live_start){ .argv = argv_of(0) });
+	live_child_await(&c, "working", 60000);
+	kill(c.pid, SIGSTOP);
+	live_await(no_command, NULL, SBA_CHANNEL_GUEST_SILENCE_MS + COMMAND_END_MS);
+	live_await_no_containers(KEEPALIVE_S * 1000 + LAG_MS);
+	kill(c.pid, SIGCONT);
+	live_child_end(&c, 60000);
+	assert_int_not_equal(c.status, 0);
+	live_assert_says(&c, c.status, NULL);
+	assert_true(c.err.len > 0);
+}
+
+/* ---- the terminal ---- */
+
+/* The program as the leader of a terminal of its own. */
+static pid_t on_a_terminal(const char *const *args, int *ret_master)
+{
+	char path[4096];
+	const char *argv[24] = { "sandbox-agent" };
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	assert_true(n > 0);
+	path[n] = '\0';
+	for (int i = 0; i < 3; i++)
+		*strrchr(path, '/') = '\0';
+	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/sandbox-agent");
+	for (size_t i = 0; args[i]; i++)
+		argv[i + 1] = args[i];
+	pid_t pid = forkpty(ret_master, NULL, NULL, NULL);
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		execv(path, (char **)(uintptr_t)argv);
+		_exit(98);
+	}
+	fcntl(*ret_master, F_SETFD, FD_CLOEXEC);
+	return pid;
+}
+
+static void await_on_terminal(int master, const char *text)
+{
+	SBA_BUF struct sba_buf said = SBA_BUF_INIT(1024 * 1024);
+	char piece[4096];
+	while (!said.data || !strstr(said.data, text)) {
+		assert_true(sba_wait_fd(master, POLLIN, sba_until_in(60000), NULL) > 0);
+		ssize_t n = read(master, piece, sizeof(piece));
+		if (n <= 0)
+			fail_msg("it ended: %s", said.data ? said.data : "");
+		sba_buf_put(&said, piece, (size_t)n);
+	}
+}
+
+struct waiting {
+	pid_t pid;
+	int status;
+};
+
+static bool has_ended(void *user)
+{
+	struct waiting *w = user;
+	return waitpid(w->pid, &w->status, WNOHANG) == w->pid;
+}
+
+static void closes_its_terminal(const char *const *argv, const char *text)
+{
+	int master;
+	struct waiting w = { .pid = on_a_terminal(argv, &master) };
+	await_on_terminal(master, text);
+	close(master);
+	live_await(has_ended, &w, 30000);
+	assert_true(WIFEXITED(w.status) || WTERMSIG(w.status) == SIGHUP);
+}
+
+static void a_closed_terminal_ends_a_run_and_its_sandbox(void **state)
+{
+	(void)state;
+	snprintf(keepalive, sizeof(keepalive), "%ds", KEEPALIVE_S);
+	closes_its_terminal(argv_of(0), "working");
+	live_await(no_command, NULL, COMMAND_END_MS);
+	live_await_no_containers(KEEPALIVE_S * 1000 + LAG_MS);
+}
+
+static void a_closed_terminal_ends_a_command_in_a_sandbox_that_stays(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = BOX });
+	const char *const argv[] = {
+		"exec", BOX, "--", "sh", "-c", "echo rea''dy; " STUBBORN, NULL
+	};
+	closes_its_terminal(argv, "ready");
+	live_await(no_command, NULL, COMMAND_END_MS);
+	const char *const shell[] = { "shell", BOX, NULL };
+	int master;
+	struct waiting w = { .pid = on_a_terminal(shell, &master) };
+	static const char typed[] = "trap '' HUP; echo he''re; " COMMAND "\n";
+	assert_int_equal(sba_write_all(master, typed, strlen(typed), NULL), 0);
+	await_on_terminal(master, "here");
+	close(master);
+	live_await(has_ended, &w, 30000);
+	live_await(no_command, NULL, COMMAND_END_MS);
+	assert_int_equal(live_container_count(), 2);
+	live_remove(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_TEST(clients_killed_at_random_instants_leave_nothing),
+		LIVE_TEST(a_stopped_client_counts_as_gone_and_says_so_when_it_goes_on),
+		LIVE_TEST(a_closed_terminal_ends_a_run_and_its_sandbox),
+		LIVE_TEST(a_closed_terminal_ends_a_command_in_a_sandbox_that_stays),
+		LIVE_TEST(live_nothing_is_left),
+	};
+	return live_run(tests, live_begin, live_end);
+}
