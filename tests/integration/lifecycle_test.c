@@ -220,13 +220,20 @@ static void a_description_holds_no_value_of_the_environment(void **state)
 static void an_idle_sandbox_ends_after_its_keepalive(void **state)
 {
 	(void)state;
-	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .keepalive_ms = 1500 });
+	struct sba_sandbox *used =
+		live_sandbox((struct sba_sandbox_options){ .name = "idler", .keepalive_ms = 1500 });
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
 	LIVE_RESULT r;
-	free(live_sh_out(s, "true"));
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "idler", &s, &err), 0);
+	/* A handle that ran a command holds the sandbox until it is closed. */
+	free(live_sh_out(used, "true"));
+	sba_sandbox_close(used);
 	live_await_no_containers(15000);
 	live_sh(s, "true", &r);
 	assert_int_equal(r.rc, SBA_EBROKEN);
-	assert_non_null(strstr(r.err.text, "keepalive"));
+	if (!strstr(r.err.text, "keepalive"))
+		fail_msg("%s", r.err.text);
 	sba_sandbox_close(s);
 }
 
