@@ -97,6 +97,28 @@ static void settle_state(struct sba_sandbox *s)
 		s->info.state = s->sidecar_state;
 }
 
+static bool has_ended(const struct sba_sandbox *s)
+{
+	return strcmp(s->info.state, "gone") == 0 && !s->info.foreign_schema &&
+	       (!*s->sidecar || strcmp(s->sidecar_state, "gone") == 0);
+}
+
+/* Podman (4.3 to 5.4) does not remove a sidecar that ends while the main
+ * container still depends on it. What is left does not run; whoever comes next
+ * takes it away. */
+static void sweep_ended(struct sba_engine *e, struct sba_found *f)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		struct sba_sandbox *s = &f->v[i];
+		if (has_ended(s) && !sba_sandbox_remove_both(e, s->sidecar, s->container, NULL))
+			json_decref(s->labels);
+		else
+			f->v[kept++] = *s;
+	}
+	f->n = kept;
+}
+
 int sba_found_get(struct sba_engine *e, const char *const *labels, struct sba_found *ret,
 		  struct sba_error *err)
 {
@@ -122,6 +144,8 @@ int sba_found_get_until(struct sba_engine *e, const char *const *labels, struct 
 	}
 	for (i = 0; i < f.n; i++)
 		settle_state(&f.v[i]);
+	if (sba_engine_podman(e))
+		sweep_ended(e, &f);
 	*ret = f;
 	return 0;
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of a process share: its state, its beginning, its end. */
+#ifndef SBA_SANDBOX_PROCESS_H
+#define SBA_SANDBOX_PROCESS_H
+
+#include "sandbox/link.h"
+#include "sandbox/private.h"
+#include "sandbox/record.h"
+
+enum {
+	SBA_PROCESS_END_GRACE_MS = 15 * 1000, /* the guest's own time to end a tree, and more */
+	SBA_PROCESS_LOOK_MS = 1000,           /* how long a silent stream is trusted */
+};
+
+struct sba_process {
+	struct sba_sandbox *sandbox;
+	struct sba_link *link;
+	struct sba_buf staging;         /* frames on their way */
+	struct sba_record_scan scan[2]; /* stdout, stderr */
+	bool stream_ended[2];
+	bool begun;
+	struct sba_buf preamble; /* what came instead of the guest's first word */
+	enum sba_output which;   /* of the piece under way */
+	const char *piece;
+	size_t piece_len;
+	int cancel_fd; /* eventfd: sba_process_cancel() */
+	int watch_fd;  /* epoll over it and the engine's cancel token */
+	bool cancel_sent, stdin_closed, detach;
+	int64_t looked_ms;  /* when it was last known to live */
+	int64_t give_up_ms; /* past its deadline even the guest's word is overdue */
+	bool over;          /* its exit, or its failure, is known */
+	struct sba_exit exit;
+	struct sba_error failure; /* code != 0: no exit will come */
+};
+
+/* ---- process.c ---- */
+
+/* Queues one frame; a failure shows in sba_process_flush(). */
+void sba_process_frame(struct sba_process *p, char type, const void *data, size_t len);
+void sba_process_frame_text(struct sba_process *p, char type, const char *text);
+/* Sends what goes without waiting. */
+int sba_process_flush(struct sba_process *p, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- process_end.c: how it ended, or why that will not be known ---- */
+
+void sba_process_take_record(struct sba_process *p, int stream, const struct sba_record *r);
+/* The stream ended without the guest's word. `lost` is what the link said, code 0
+ * where it just ended. 0: its exit is known all the same. */
+int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost,
+			     struct sba_error *err) SBA_MUST_CHECK;
+/* A guest that goes on sending is not to be believed for ever either. */
+int sba_process_check_overdue(struct sba_process *p, struct sba_error *err) SBA_MUST_CHECK;
+/* Asks the engine, now and then, where the link does not tell of a death. */
+int sba_process_still_there(struct sba_process *p, struct sba_error *err) SBA_MUST_CHECK;
+
+#endif

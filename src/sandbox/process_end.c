@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* How a command ended: by the guest's records, or by asking what became of it. */
+#include "sandbox/process.h"
+
+#include <string.h>
+
+enum {
+	DEATH_LAG_MS = 1500, /* for the engine to notice a death */
+	DEATH_POLL_MS = 50,  /* between two looks for it */
+};
+
+static int fail_with(struct sba_process *p, const struct sba_error *why)
+{
+	p->over = true;
+	p->failure = *why;
+	return why->code;
+}
+
+static void set_exit(struct sba_process *p, const struct sba_record *r)
+{
+	static const struct {
+		char kind;
+		enum sba_exit_kind exit;
+	} kinds[] = {
+		{ SBA_END_EXIT, SBA_EXITED },        { SBA_END_SIGNAL, SBA_SIGNALED },
+		{ SBA_END_DEADLINE, SBA_TIMED_OUT }, { SBA_END_CANCELED, SBA_WAS_CANCELED },
+		{ SBA_END_NOTFOUND, SBA_NOT_FOUND }, { SBA_END_CANNOT, SBA_CANNOT_RUN },
+		{ SBA_END_CWD, SBA_NO_WORKDIR },     { SBA_END_FORK, SBA_NO_PROCESS },
+		{ SBA_END_OOM, SBA_OUT_OF_MEMORY },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(kinds); i++) {
+		if (kinds[i].kind == r->kind) {
+			p->exit = (struct sba_exit){ kinds[i].exit, (int)r->number };
+			return;
+		}
+	}
+	if (r->kind == SBA_END_SURVIVORS)
+		sba_fail(&p->failure, SBA_EBROKEN,
+			 "command: %lld processes of it could not be ended; end the sandbox",
+			 (long long)r->number);
+	else
+		sba_fail(&p->failure, SBA_EPROTO, "command: the guest did not understand us ('%c')",
+			 r->kind);
+}
+
+void sba_process_take_record(struct sba_process *p, int stream, const struct sba_record *r)
+{
+	if (r->kind == SBA_RECORD_BEGUN) {
+		p->begun = true;
+		return;
+	}
+	p->stream_ended[stream] = true;
+	set_exit(p, r); /* the same on both */
+	p->over = p->stream_ended[0] && p->stream_ended[1];
+}
+
+/* A sandbox's death ends its streams some moments before the engine knows of it. */
+static int check_death(struct sba_process *p, struct sba_error *err)
+{
+	struct sba_until until = sba_until_in(DEATH_LAG_MS);
+	for (;;) {
+		int rc = sba_sandbox_check_alive(p->sandbox, "command", err);
+		if (rc < 0 || sba_until_check(until, NULL) < 0)
+			return rc;
+		if (sba_wait_fd(-1, 0, sba_until_sooner(until, DEATH_POLL_MS), NULL) == SBA_EIO)
+			return 0;
+	}
+}
+
+/* What came instead of the guest's first word is the engine's own. */
+static void explain_preamble(const char *text, size_t len, struct sba_error *ret)
+{
+	if (strstr(text, "unable to find user"))
+		sba_fail(ret, SBA_ENOTFOUND, "command: %.*s", (int)len, text);
+	else
+		sba_fail(ret, SBA_EBROKEN, "command: the engine could not start it: %.*s", (int)len,
+			 text);
+}
+
+int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost,
+			     struct sba_error *err)
+{
+	struct sba_error why = { 0 };
+	const char *text = p->preamble.data ? p->preamble.data : "";
+	size_t len = strcspn(text, "\r\n");
+	bool channel = p->link->ops->watched;
+	int code = 0;
+	int rc = sba_sandbox_check_alive(p->sandbox, "command", &why);
+	if (rc == 0)
+		rc = p->link->ops->explain(p->link, &code, &why);
+	if (rc == 0 && !p->begun && len > 0) {
+		explain_preamble(text, len, &why);
+	} else if (rc == 0 && lost->code == SBA_ELIMIT && channel) {
+		p->over = true;
+		p->exit = (struct sba_exit){ .kind = SBA_NO_PROCESS };
+		return 0;
+	} else if (rc == 0 && lost->code && channel) {
+		/* The guest ends what the channel carried: nothing runs on. */
+		why = *lost;
+		sba_wrap(&why, why.code, "command");
+	} else if (rc == 0 && (channel || code == 137)) {
+		if (check_death(p, &why) == 0)
+			sba_fail(&why, SBA_EBROKEN,
+				 "command: its supervisor was killed inside the sandbox");
+	} else if (rc == 0) {
+		sba_fail(&why, SBA_ELOST,
+			 "command: the engine ended its stream early; it may still run");
+	}
+	if (err)
+		*err = why;
+	return fail_with(p, &why);
+}
+
+int sba_process_check_overdue(struct sba_process *p, struct sba_error *err)
+{
+	struct sba_error why;
+	if (sba_now_ms() <= p->give_up_ms)
+		return 0;
+	sba_fail(&why, SBA_EBROKEN, "command: no end of it from the guest after its deadline");
+	if (err)
+		*err = why;
+	return fail_with(p, &why);
+}
+
+int sba_process_still_there(struct sba_process *p, struct sba_error *err)
+{
+	struct sba_error why = { 0 };
+	if (p->link->ops->watched || sba_now_ms() - p->looked_ms < SBA_PROCESS_LOOK_MS)
+		return 0;
+	p->looked_ms = sba_now_ms();
+	if (sba_sandbox_check_alive(p->sandbox, "command", &why) == 0)
+		return 0;
+	if (err)
+		*err = why;
+	return fail_with(p, &why);
+}
+
+int sba_exit_status(const struct sba_exit *e)
+{
+	switch (e->kind) {
+	case SBA_EXITED:
+		return e->number;
+	case SBA_SIGNALED:
+		return 128 + e->number;
+	case SBA_OUT_OF_MEMORY:
+		return 137;
+	case SBA_TIMED_OUT:
+		return 124;
+	case SBA_WAS_CANCELED:
+		return 130;
+	case SBA_NOT_FOUND:
+		return 127;
+	case SBA_CANNOT_RUN:
+	case SBA_NO_WORKDIR:
+	case SBA_NO_PROCESS:
+		return 126;
+	case SBA_DETACHED:
+		break;
+	}
+	return 0;
+}
