@@ -362,12 +362,17 @@ struct cli_render {
 	} calls[16];
 	size_t calls_n;
 	int64_t last_ms; /* when something last came */
+	char *error;     /* the CLI's last word may be the verdict's, so it waits */
 };
 void cli_render_event(struct cli_render *r, const struct sba_event *e);
 /* What goes on between events, on a terminal. */
 void cli_render_tick(struct cli_render *r, int64_t now_ms);
 /* Ends open lines; tools that never answered are told. */
 void cli_render_end(struct cli_render *r);
+/* An error that is about to be reported needs no line of its own. */
+void cli_render_forget(struct cli_render *r, const char *reported);
+/* A whole answer, and nothing else: its text ends in exactly one newline. */
+void cli_render_answer(struct cli_render *r, const char *text);
 void cli_render_result(struct cli_render *r, const struct sba_turn_result *t);
 void cli_render_fini(struct cli_render *r);
 

@@ -17,7 +17,16 @@ int cli_engine(struct cli *cli, struct sba_error *err)
 	if (rc < 0)
 		return rc;
 	struct sba_engine_options o = { .host = cli->host, .cancel = cli->cancel };
-	return sba_engine_open(&o, &cli->engine, err);
+	rc = sba_engine_open(&o, &cli->engine, err);
+	/* A way to the engine that we cannot go is trouble with the engine. */
+	if (rc == SBA_EUNSUPPORTED)
+		err->code = rc = SBA_EENGINE;
+	/* No service manager here starts an engine that is elsewhere. */
+	if (rc == SBA_ECONNECT && strstr(err->text, "tcp://"))
+		snprintf(err->hint, sizeof(err->hint),
+			 "does an engine listen there?  it is asked for by -H, DOCKER_HOST or "
+			 "docker context use");
+	return rc;
 }
 
 /* SANDBOX_AGENT_VERSIONS: another versions.json than the built-in one. */
@@ -39,10 +48,37 @@ int cli_images(struct cli *cli, struct sba_error *err)
 	return sba_images_open(text, text ? path : "versions.json", &cli->images, err);
 }
 
+/* Names have a made-up end: the beginning of exactly one is taken for it. */
+static void hint_by_beginning(struct cli *cli, const char *name, struct sba_error *err)
+{
+	struct sba_list_options lo = { .prefix = cli->prefix };
+	struct sba_sandbox_list *l = NULL;
+	struct sba_error ignored;
+	const char *found = NULL;
+	size_t len = strlen(name), n = 0;
+	if (sba_sandbox_list(cli->engine, &lo, &l, &ignored) < 0)
+		return;
+	for (size_t i = 0; i < sba_sandbox_list_count(l); i++) {
+		const char *whole = sba_sandbox_list_at(l, i)->name;
+		if (strncmp(whole, name, len) != 0)
+			continue;
+		found = whole;
+		n++;
+	}
+	if (n == 1)
+		snprintf(err->hint, sizeof(err->hint), "did you mean '%s'?", found);
+	sba_sandbox_list_free(l);
+}
+
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err)
 {
 	int rc = cli_engine(cli, err);
-	return rc < 0 ? rc : sba_sandbox_open(cli->engine, cli->prefix, name, ret, err);
+	if (rc == 0)
+		rc = sba_sandbox_open(cli->engine, cli->prefix, name, ret, err);
+	if (rc == SBA_ENOTFOUND && !strstr(err->text, " is gone") &&
+	    strncmp(err->hint, "did you mean", 12) != 0)
+		hint_by_beginning(cli, name, err);
+	return rc;
 }
 
 int cli_check_agent(const char *agent, struct sba_error *err)

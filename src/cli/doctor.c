@@ -8,7 +8,6 @@
 
 struct doctor {
 	struct cli *cli;
-	struct cli_table table;
 	bool failed;
 };
 
@@ -32,13 +31,16 @@ static void say(struct doctor *d, const char *what, enum state state, const char
 					names[state], "text", text));
 		return;
 	}
-	const char *cells[] = { what, names[state], text };
-	cli_table_add(&d->table, cells);
+	enum { WHAT_COLUMNS = 9, STATE_COLUMNS = 4, INDENT = WHAT_COLUMNS + STATE_COLUMNS + 4 };
+	CLI_FREE char *visible = sba_visible(text, strlen(text), false);
+	printf("%-*s  %-*s  ", WHAT_COLUMNS, what, STATE_COLUMNS, names[state]);
+	cli_wrap(stdout, visible ? visible : "", INDENT, INDENT, cli_columns_of(stdout));
+	fflush(stdout);
 }
 
 static void say_error(struct doctor *d, const char *what, const struct sba_error *err)
 {
-	say(d, what, FAIL, "%.600s%s%.400s", err->text, err->hint[0] ? ": " : "", err->hint);
+	say(d, what, FAIL, "%.600s%s%.400s", err->text, err->hint[0] ? "\n" : "", err->hint);
 }
 
 static bool check_engine(struct doctor *d, const struct sba_engine_info **ret)
@@ -166,7 +168,7 @@ static int doctor(struct cli *cli, const void *options, const struct cli_args *a
 	(void)options;
 	(void)args;
 	const struct sba_engine_info *info;
-	struct doctor d = { .cli = cli, .table = { .columns = 3 } };
+	struct doctor d = { .cli = cli };
 	if (check_engine(&d, &info)) {
 		check_machine(&d, info);
 		check_runc(&d, info);
@@ -174,9 +176,6 @@ static int doctor(struct cli *cli, const void *options, const struct cli_args *a
 		check_leftovers(&d);
 	}
 	check_ca(&d);
-	if (!cli->json)
-		cli_table_print(&d.table, stdout, 0);
-	cli_table_fini(&d.table);
 	return d.failed ? 3 : 0;
 }
 

@@ -33,7 +33,7 @@ static const struct cli_option exec_options[] = {
 struct session {
 	struct cli *cli;
 	struct sba_process *process;
-	const char *name, *command;
+	const char *name, *command, *user;
 	int64_t timeout_ms;
 	bool stdin_open;
 	char input[INPUT_BYTES];
@@ -200,6 +200,17 @@ static int explain(struct session *s, const struct sba_exit *e)
 	return status;
 }
 
+/* Of a user whom the image does not know the engine speaks in its files' names. */
+static int report(struct session *s, const struct sba_error *err)
+{
+	struct sba_error told = *err;
+	if (s->user &&
+	    (strstr(err->text, "unable to find user") || strstr(err->text, "no matching entries")))
+		cli_fail(&told, SBA_ENOTFOUND, "a number needs no name, as in -u 1000",
+			 "sandbox '%s' has no user '%s'", s->name, s->user);
+	return cli_report(s->cli, &told);
+}
+
 static int conclude(struct session *s, struct sba_error *err)
 {
 	struct sba_exit e;
@@ -208,8 +219,8 @@ static int conclude(struct session *s, struct sba_error *err)
 		rc = sba_process_wait(s->process, -1, &e, err);
 	cli_term_restore();
 	if (rc < 0)
-		return cli_signals_caught() ? CLI_EXIT_EXEC : cli_report(s->cli, err);
-	int status = s->deaf ? CLI_EXIT_EXEC : sba_exit_status(&e);
+		return cli_signals_caught() ? CLI_EXIT_EXEC : report(s, err);
+	int status = s->deaf ? EXIT_FAILURE : sba_exit_status(&e);
 	if (s->cli->json)
 		cli_json_line(json_pack("{s:s, s:i}", "type", "exit", "status", status));
 	return s->deaf || cli_signals_caught() ? status : explain(s, &e);
@@ -247,7 +258,7 @@ static int detached(struct session *s, struct sba_error *err)
 	struct sba_exit e;
 	int rc = sba_process_wait(s->process, -1, &e, err);
 	if (rc < 0)
-		return cli_report(s->cli, err);
+		return report(s, err);
 	if (s->cli->json)
 		cli_json_line(json_pack("{s:s, s:b}", "type", "detached", "running",
 					e.kind == SBA_DETACHED));
@@ -279,12 +290,13 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	s->cli = cli;
 	s->name = sba_sandbox_info(box)->name;
 	s->command = argv[0];
+	s->user = o->user;
 	s->timeout_ms = o->timeout > 0 ? o->timeout : 0;
 	if (!o->timeout && !o->tty && !o->detach)
 		s->timeout_ms = TIMEOUT_MS;
 	int status;
 	if (start(s, box, o, argv, &err) < 0)
-		status = cli_signals_caught() ? CLI_EXIT_EXEC : cli_report(cli, &err);
+		status = cli_signals_caught() ? CLI_EXIT_EXEC : report(s, &err);
 	else
 		status = o->detach ? detached(s, &err) : attached(s, o, &err);
 	sba_process_free(s->process);
@@ -321,7 +333,7 @@ const struct cli_command cli_command_exec = {
 	.args = "NAME [--] COMMAND...",
 	.help = "a command inside, with our streams",
 	.more = "Its exit status becomes ours; 125 is a failure of ours, 124 its deadline,\n"
-		"126 cannot be run, 127 not found.",
+		"126 cannot be run, 127 not found, 1 if what reads our output has gone away.",
 	.example = "sandbox-agent exec calm-fox -w /workspace -- git status",
 	.tables = { exec_options },
 	.options_size = sizeof(struct cli_exec),

@@ -56,8 +56,9 @@ static void row(struct cli *cli, struct cli_table *t, const struct sba_sandbox_i
 	char up[32], end[48], state[64];
 	cli_time((now > i->created ? now - i->created : 0) * 1000, up, sizeof(up));
 	ends(i, now, end, sizeof(end));
-	if (i->commands > 1)
-		snprintf(state, sizeof(state), "%s: %d commands", i->state, i->commands);
+	/* The library counts who uses it; what they do there it does not know. */
+	if (!strcmp(i->state, "working") && !i->reason[0])
+		snprintf(state, sizeof(state), "in use");
 	else
 		snprintf(state, sizeof(state), "%s%s%s%s", i->state, i->reason[0] ? ": " : "",
 			 i->reason, i->foreign_schema ? " (newer version's)" : "");

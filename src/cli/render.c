@@ -65,7 +65,10 @@ static void put_text(struct cli_render *r, const char *text)
 			fputs(r->newlines == 1 && tty ? "\n  " : "\n", r->out);
 		fputc(*c, r->out);
 	}
-	fflush(r->out);
+	/* What reads a pipe may show it on the very terminal that our remarks go
+	 * to: only whole lines leave, so that a remark begins one. */
+	if (tty || !r->look->err_tty)
+		fflush(r->out);
 }
 
 /* A piece may be continued by the next one, so it ends only when something
@@ -119,14 +122,22 @@ static void thinking(struct cli_render *r, const struct sba_event *e)
 	r->thinking_room = folded ? 0 : r->thinking_room - (shown ? cli_width(shown) : 0);
 }
 
-static void notice(struct cli_render *r, const struct sba_event *e, const char *code)
+static void notice(struct cli_render *r, const char *what, const char *code)
 {
 	char sgr[16];
 	bool colour = r->look->err_colour;
 	end_line(r);
-	CLI_FREE char *line = cli_line(r->look, e->text ? e->text : "", 0);
+	CLI_FREE char *line = cli_line(r->look, what ? what : "", 0);
 	fprintf(r->err, "%s%s %s%s\n", cli_sgr(colour, code, sgr), cli_mark(r->look, CLI_MARK_DOT),
 		line ? line : "", reset(colour));
+}
+
+static void waiting_error(struct cli_render *r)
+{
+	if (r->error)
+		notice(r, r->error, "31");
+	free(r->error);
+	r->error = NULL;
 }
 
 static void file_change(struct cli_render *r, const struct sba_event *e)
@@ -284,6 +295,8 @@ static void tool_result(struct cli_render *r, const struct sba_event *e)
 
 static void render(struct cli_render *r, const struct sba_event *e)
 {
+	if (e->kind != SBA_EVENT_SESSION && e->kind != SBA_EVENT_USAGE && e->kind != SBA_EVENT_DONE)
+		waiting_error(r);
 	switch (e->kind) {
 	case SBA_EVENT_TEXT:
 		if (e->text)
@@ -304,10 +317,11 @@ static void render(struct cli_render *r, const struct sba_event *e)
 		file_change(r, e);
 		break;
 	case SBA_EVENT_NOTICE:
-		notice(r, e, "33");
+		notice(r, e->text, "33");
 		break;
 	case SBA_EVENT_ERROR:
-		notice(r, e, "31");
+		free(r->error);
+		r->error = e->text ? strdup(e->text) : NULL;
 		break;
 	case SBA_EVENT_SESSION:
 	case SBA_EVENT_USAGE:
@@ -360,9 +374,29 @@ void cli_render_end(struct cli_render *r)
 	cli_status_clear(r->status);
 	if (r->quiet)
 		return;
+	waiting_error(r);
 	end_line(r);
 	for (size_t i = 0; i < r->calls_n; i++)
 		tool_line(r, &r->calls[i], "no result", true, "");
+}
+
+void cli_render_forget(struct cli_render *r, const char *reported)
+{
+	if (!r->error || !strstr(reported, r->error))
+		return;
+	free(r->error);
+	r->error = NULL;
+}
+
+void cli_render_answer(struct cli_render *r, const char *text)
+{
+	CLI_FREE char *visible = r->look->out_tty ? sba_visible(text, strlen(text), false) : NULL;
+	const char *shown = visible ? visible : text;
+	size_t len = strlen(shown);
+	while (len && shown[len - 1] == '\n')
+		len--;
+	if (len)
+		fprintf(r->out, "%.*s\n", (int)len, shown);
 }
 
 static void thousands(int64_t n, char *buf, size_t size)
@@ -410,4 +444,6 @@ void cli_render_fini(struct cli_render *r)
 	for (size_t i = 0; i < r->calls_n; i++)
 		call_fini(&r->calls[i]);
 	r->calls_n = 0;
+	free(r->error);
+	r->error = NULL;
 }

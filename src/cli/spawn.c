@@ -112,6 +112,17 @@ static char *workspace_dir(const char *arg, const char **ret_path)
 	return strndup(arg, *ret_path ? (size_t)(colon - arg) : strlen(arg));
 }
 
+static int check_rules(const struct cli_list *allow, struct sba_error *err)
+{
+	for (size_t i = 0; i < allow->n; i++) {
+		if (strstr(allow->v[i], "://"))
+			return cli_fail(err, SBA_EINVAL,
+					"a rule is HOST[:PORT], as in --allow example.org:443",
+					"--allow: '%s' is a URL", allow->v[i]);
+	}
+	return 0;
+}
+
 static int check_workspace(const char *arg, struct sba_error *err)
 {
 	const char *path;
@@ -148,6 +159,8 @@ int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	int rc = cli_check_agent(agent, err);
 	if (rc == 0)
 		rc = cli_way_check(&o->way, agent, err);
+	if (rc == 0)
+		rc = check_rules(&o->allow, err);
 	if (rc == 0 && o->workspace)
 		rc = check_workspace(o->workspace, err);
 	if (rc == 0)

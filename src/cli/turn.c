@@ -6,7 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { PROMPT_MAX = 256 << 20, TICK_MS = 1000 };
+enum {
+	PROMPT_MAX = 256 << 20,
+	TICK_MS = 1000,
+	TIMEOUT_MS = 30 * 60 * 1000, /* the library's, where none is asked for */
+};
 
 int cli_turn_prompt(const char *word, const char *example, char **ret, size_t *ret_len,
 		    struct sba_error *err)
@@ -84,17 +88,33 @@ static int follow(struct cli *cli, struct cli_render *r, struct sba_turn *t, str
 	}
 }
 
+/* How to have more of the time that was over. */
+static void explain_timeout(struct sba_error *err, enum sba_verdict verdict,
+			    const struct cli_turn *o)
+{
+	bool idle = verdict == SBA_VERDICT_IDLE_TIMEOUT;
+	char time[32];
+	size_t len = strlen(err->text);
+	cli_time(o->timeout > 0 ? o->timeout : TIMEOUT_MS, time, sizeof(time));
+	if (!idle)
+		snprintf(err->text + len, sizeof(err->text) - len, " after %s", time);
+	snprintf(err->hint, sizeof(err->hint), "--%stimeout TIME gives it longer, 0 all that it takes",
+		 idle ? "idle-" : "");
+}
+
 static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, struct sba_turn *t)
 {
 	struct sba_turn_result result;
 	sba_turn_result(t, &result);
+	if (result.error.code)
+		cli_render_forget(r, result.error.text);
 	cli_render_end(r);
 	if (cli->json && o->hold_result)
 		o->result = cli_json_result(&result);
 	else if (cli->json)
 		cli_json_line(cli_json_result(&result));
-	else if (cli->quiet && result.text[0])
-		printf("%s\n", result.text);
+	else if (cli->quiet)
+		cli_render_answer(r, result.text);
 	else if (!cli->quiet && !ferror(stdout))
 		cli_render_result(r, &result);
 	fflush(stdout);
@@ -105,6 +125,8 @@ static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, s
 	if (!result.error.code)
 		cli_fail(&result.error, sba_verdict_code(result.verdict), NULL, "%s",
 			 sba_verdict_name(result.verdict));
+	if (result.verdict == SBA_VERDICT_TIMEOUT || result.verdict == SBA_VERDICT_IDLE_TIMEOUT)
+		explain_timeout(&result.error, result.verdict, o);
 	return cli_report(cli, &result.error);
 }
 
@@ -121,6 +143,8 @@ static int one_turn(struct cli *cli, struct sba_agent *a, struct cli_turn *o,
 		.last_ms = now_ms(),
 	};
 	struct sba_turn *t = NULL;
+	if (!cli->look.out_tty && cli->look.err_tty)
+		setvbuf(stdout, NULL, _IOLBF, 0);
 	int rc = sba_turn_begin(a, to, &t, err);
 	if (rc < 0)
 		return rc;

@@ -272,6 +272,41 @@ static void quiet_shows_nothing_on_the_way(void **state)
 	expect(&s, "", "");
 }
 
+static void fail_with(struct screen *s, const char *text)
+{
+	struct sba_event e = { .kind = SBA_EVENT_ERROR, .text = text };
+	cli_render_event(&s->r, &e);
+}
+
+static void error_is_told_once(void **state)
+{
+	(void)state;
+	struct screen s;
+	screen_open(&s, false, 80);
+	fail_with(&s, "busy");
+	text(&s, "on it", false);
+	fail_with(&s, "API Error: 400");
+	cli_render_forget(&s.r, "claude: API Error: 400");
+	expect(&s, "on it\n", "· busy\n");
+	screen_open(&s, false, 80);
+	fail_with(&s, "API Error: 400");
+	cli_render_forget(&s.r, "its time was over");
+	expect(&s, "", "· API Error: 400\n");
+}
+
+static void answer_alone_ends_in_one_newline_and_is_escaped_on_a_terminal(void **state)
+{
+	(void)state;
+	struct screen s;
+	screen_open(&s, false, 80);
+	cli_render_answer(&s.r, "a\033b\n\n");
+	expect(&s, "a\033b\n", "");
+	screen_open(&s, true, 80);
+	s.r.quiet = true;
+	cli_render_answer(&s.r, "a\033b");
+	expect(&s, "a\\x1bb\n", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +322,8 @@ int main(void)
 		cmocka_unit_test(more_calls_than_are_remembered_do_no_harm),
 		cmocka_unit_test(the_result_names_tokens_and_time),
 		cmocka_unit_test(quiet_shows_nothing_on_the_way),
+		cmocka_unit_test(error_is_told_once),
+		cmocka_unit_test(answer_alone_ends_in_one_newline_and_is_escaped_on_a_terminal),
 	};
 	alarm(30);
 	return cmocka_run_group_tests(tests, NULL, NULL);
