@@ -2,6 +2,7 @@
 /* Containers: create, start, inspect, list, and a removal that is final. */
 #include "engine/private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* "/containers/ID" and what follows; the id is escaped. */
@@ -78,6 +79,18 @@ int sba_container_start(struct sba_engine *e, const char *id, struct sba_until u
 	return call(e, &path, &r, until, NULL, err);
 }
 
+int sba_container_kill(struct sba_engine *e, const char *id, struct sba_until until,
+		       struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	char tried[160];
+	snprintf(tried, sizeof(tried), "kill container '%s'", id);
+	put_container(&path, id, "/kill");
+	int rc = sba_buf_check(&path, "the request's path", err);
+	struct sba_request r = { .method = "POST", .path = path.data, .tried = tried };
+	return rc < 0 ? rc : sba_engine_call_until(e, &r, until, NULL, err);
+}
+
 int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until until,
 			  json_t **ret, struct sba_error *err)
 {
@@ -99,6 +112,72 @@ static json_t *label_filter(const char *const *labels)
 	return json_pack("{s:O}", "label", list);
 }
 
+/* ---- Podman's order ---- */
+
+/* Podman lists in no order that means anything, and tells the moment of a
+ * creation to the second; its own list has the fraction. */
+struct listed {
+	json_t *container;
+	int64_t created;
+	double fraction;
+};
+
+static double fraction_of(const json_t *own_list, const char *id)
+{
+	size_t i;
+	json_t *c;
+	json_array_foreach(own_list, i, c)
+	{
+		const char *its_id = sba_json_str(c, "Id"), *created = sba_json_str(c, "Created");
+		const char *dot = created ? strchr(created, '.') : NULL;
+		if (dot && its_id && id && strcmp(its_id, id) == 0)
+			return strtod(dot, NULL);
+	}
+	return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct listed *x = a, *y = b;
+	if (x->created != y->created)
+		return x->created < y->created ? 1 : -1;
+	return (x->fraction < y->fraction) - (x->fraction > y->fraction);
+}
+
+static int sort_list(const json_t *own_list, json_t *list, struct sba_error *err)
+{
+	size_t n = json_array_size(list), i;
+	SBA_FREE struct listed *v = calloc(n + 1, sizeof(*v));
+	if (!v)
+		return sba_fail_nomem(err);
+	for (i = 0; i < n; i++) {
+		json_t *c = json_array_get(list, i);
+		v[i] = (struct listed){ json_incref(c), sba_json_int(c, "Created", 0),
+					fraction_of(own_list, sba_json_str(c, "Id")) };
+	}
+	qsort(v, n, sizeof(*v), newest_first);
+	json_array_clear(list);
+	for (i = 0; i < n; i++) {
+		if (json_array_append_new(list, v[i].container) < 0)
+			return sba_fail_nomem(err);
+	}
+	return 0;
+}
+
+static int podman_order(struct sba_engine *e, const json_t *filter, json_t *list,
+			struct sba_until until, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(64 * (size_t)SBA_KIB);
+	SBA_JSON json_t *own_list = NULL;
+	if (json_array_size(list) < 2)
+		return 0;
+	sba_buf_puts(&path, "/libpod/containers/json?all=true");
+	sba_query_put_json(&path, "filters", filter);
+	struct sba_request r = { .method = "GET", .tried = "list containers" };
+	int rc = call(e, &path, &r, until, &own_list, err);
+	return rc < 0 ? rc : sort_list(own_list, list, err);
+}
+
 int sba_container_list(struct sba_engine *e, const char *const *labels, struct sba_until until,
 		       json_t **ret, struct sba_error *err)
 {
@@ -115,6 +194,9 @@ int sba_container_list(struct sba_engine *e, const char *const *labels, struct s
 		return rc;
 	if (!json_is_array(list))
 		return sba_fail(err, SBA_EPROTO, "list containers: not a JSON array");
+	rc = e->podman ? podman_order(e, filter, list, until, err) : 0;
+	if (rc < 0)
+		return rc;
 	*ret = sba_move(&list);
 	return 0;
 }

@@ -82,9 +82,12 @@ int sba_container_create(struct sba_engine *e, const char *name, const json_t *s
 			 struct sba_error *err) SBA_MUST_CHECK;
 int sba_container_start(struct sba_engine *e, const char *id, struct sba_until until,
 			struct sba_error *err) SBA_MUST_CHECK;
+/* SIGKILL to its first process. Ignores the handle's cancel token. */
+int sba_container_kill(struct sba_engine *e, const char *id, struct sba_until until,
+		       struct sba_error *err) SBA_MUST_CHECK;
 int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until until,
 			  json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
-/* All containers, stopped ones too, that carry every label "k=v" or "k" of the
+/* All containers, newest first, stopped ones too, that carry every label "k=v" or "k" of the
  * NULL-terminated list: the array of GET /containers/json. */
 int sba_container_list(struct sba_engine *e, const char *const *labels, struct sba_until until,
 		       json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
