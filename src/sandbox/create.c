@@ -159,6 +159,22 @@ static int look_at_image(struct sba_making *m, struct sba_error *err)
 
 /* ---- the steps ---- */
 
+/* On Podman the sidecar of one that ended itself may hold the name yet: looking
+ * for the name takes it away. */
+static bool name_was_freed(struct sba_making *m)
+{
+	char by_prefix[2 * SBA_NAME_MAX], by_name[2 * SBA_NAME_MAX];
+	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%s", m->o.prefix);
+	snprintf(by_name, sizeof(by_name), SBA_LABEL "name=%s", m->o.name);
+	const char *const labels[] = { by_prefix, by_name, NULL };
+	struct sba_found f = { 0 };
+	if (!sba_engine_podman(m->engine) || sba_found_get(m->engine, labels, &f, NULL) < 0)
+		return false;
+	bool freed = f.n == 0;
+	sba_found_fini(&f);
+	return freed;
+}
+
 static int create_container(struct sba_making *m, const json_t *spec, bool sidecar, char *ret_id,
 			    struct sba_error *err)
 {
@@ -167,8 +183,10 @@ static int create_container(struct sba_making *m, const json_t *spec, bool sidec
 		 sidecar ? SBA_SIDECAR_SUFFIX : "");
 	if (!spec)
 		return sba_fail_nomem(err);
-	int rc = sba_container_create(m->engine, name, spec,
-				      sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), ret_id, err);
+	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
+	int rc = sba_container_create(m->engine, name, spec, until, ret_id, err);
+	if (rc == SBA_EEXIST && name_was_freed(m))
+		rc = sba_container_create(m->engine, name, spec, until, ret_id, err);
 	if (rc != SBA_EEXIST)
 		return rc;
 	sba_fail(err, SBA_EEXIST, "there is already a sandbox '%s'", m->o.name);

@@ -44,8 +44,9 @@ static const char *state_of(const char *engine_state)
 	static const struct {
 		const char *engine, *ours;
 	} states[] = {
-		{ "running", "idle" }, { "created", "created" }, { "paused", "paused" },
-		{ "exited", "gone" },  { "dead", "gone" },
+		{ "running", "idle" },  { "created", "created" },
+		{ "paused", "paused" }, { "exited", "gone" },
+		{ "dead", "gone" },     { "stopped", "gone" }, /* Podman's */
 	};
 	for (size_t i = 0; engine_state && i < SBA_ARRAY_LEN(states); i++) {
 		if (strcmp(states[i].engine, engine_state) == 0)

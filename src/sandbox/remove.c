@@ -23,6 +23,16 @@ static void *remove_one(void *user)
 	return NULL;
 }
 
+/* Podman's removal leaves no `kill` among the events, and it does not take the
+ * sidecar first: that would look as if the main process had died by itself. */
+static void kill_first(struct sba_engine *e, const char *sidecar)
+{
+	struct sba_error why;
+	if (*sidecar && sba_engine_podman(e) &&
+	    sba_container_kill(e, sidecar, sba_until_in(SBA_REMOVE_MS), &why) < 0)
+		sba_log("sandbox", "%s", why.text);
+}
+
 /* Side by side: each takes the engine a tenth of a second. Podman refuses the
  * sidecar as long as the main container depends on it. */
 int sba_sandbox_remove_both(struct sba_engine *e, const char *sidecar, const char *container,
@@ -30,6 +40,7 @@ int sba_sandbox_remove_both(struct sba_engine *e, const char *sidecar, const cha
 {
 	struct removal r[2] = { { .engine = e, .id = sidecar }, { .engine = e, .id = container } };
 	pthread_t thread;
+	kill_first(e, sidecar);
 	bool parallel = sba_thread_start(&thread, remove_one, &r[0], NULL) == 0;
 	if (!parallel)
 		remove_one(&r[0]);
