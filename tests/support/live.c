@@ -268,8 +268,13 @@ void live_remove(struct sba_sandbox *s)
 	sba_sandbox_close(s);
 }
 
+/* On Podman an ended sidecar is taken away by the next command of any kind. */
 json_t *live_containers(void)
 {
+	struct sba_sandbox_list *l = NULL;
+	const struct sba_list_options o = { .prefix = live.prefix };
+	if (sba_engine_podman(live.engine) && !sba_sandbox_list(live.engine, &o, &l, NULL))
+		sba_sandbox_list_free(l);
 	return containers_of(live.engine);
 }
 
@@ -290,12 +295,33 @@ void live_await_no_containers(int64_t ms)
 	live_await(no_containers, NULL, ms);
 }
 
+/* Podman shows capabilities as a difference from a default list of its own; what
+ * is truly left is in its own inspect. */
+static void podman_capabilities(const char *container, json_t *host)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "/libpod/containers/%s/json", container);
+	struct sba_request request = { .method = "GET", .path = path, .tried = "inspect" };
+	SBA_JSON json_t *j = NULL;
+	json_t *left = json_array();
+	size_t i;
+	json_t *cap;
+	if (sba_engine_call(live.engine, &request, soon(), &j, NULL) < 0)
+		fail_msg("Podman's own inspect");
+	json_array_foreach(json_object_get(j, "BoundingCaps"), i, cap)
+		json_array_append_new(left, json_string(json_string_value(cap) + strlen("CAP_")));
+	json_object_set_new(host, "CapAdd", left);
+	json_object_set_new(host, "CapDrop", json_pack("[s]", "ALL"));
+}
+
 json_t *live_inspect(const char *container)
 {
 	json_t *j = NULL;
 	struct sba_error err = { 0 };
 	if (sba_container_inspect(live.engine, container, soon(), &j, &err) < 0)
 		fail_msg("%s", err.text);
+	if (sba_engine_podman(live.engine))
+		podman_capabilities(container, json_object_get(j, "HostConfig"));
 	return j;
 }
 
