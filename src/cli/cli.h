@@ -392,6 +392,17 @@ int cli_turn_prompt(const char *word, const char *example, char **ret, size_t *r
 /* One turn in s, shown as it happens; the exit status. */
 int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o);
 
+/* ---- the contents of folders (contents.c) ---- */
+
+/* What is in the folder `path` inside, into `dir` here, which is there. */
+int cli_download_contents(struct sba_sandbox *s, const char *path, const char *dir,
+			  const struct sba_transfer_options *o, struct sba_transfer_report *report,
+			  struct sba_error *err);
+/* What is in `dir` here, into the folder `path` inside, which is there. */
+int cli_upload_contents(struct sba_sandbox *s, const char *dir, const char *path,
+			const struct sba_transfer_options *o, struct sba_transfer_report *report,
+			struct sba_error *err);
+
 /* ---- commands in a sandbox (exec.c) ---- */
 
 struct cli_exec {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct run_options {
 	struct cli_spawn spawn; /* first: its table counts from here */
@@ -29,18 +30,33 @@ static const struct cli_option run_options[] = {
 
 /* ---- files brought home ---- */
 
-static int make_parents(char *path, struct sba_error *err)
+/* *ret_made: how much of path is the first folder that was not there; 0: all were. */
+static int make_parents(char *path, size_t *ret_made, struct sba_error *err)
 {
+	*ret_made = 0;
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		int bad = mkdir(path, 0777) < 0 && errno != EEXIST;
+		bool made = mkdir(path, 0777) == 0;
 		int why = errno;
 		*slash = '/';
-		if (bad)
+		if (made && !*ret_made)
+			*ret_made = (size_t)(slash - path);
+		if (!made && why != EEXIST)
 			return cli_fail(err, SBA_EIO, NULL, "make the folders of %s: %s", path,
 					strerror(why));
 	}
 	return 0;
+}
+
+/* Takes back what make_parents() made, as far as it is still empty. */
+static void unmake_parents(char *path, size_t made)
+{
+	char *slash;
+	while (made && (slash = strrchr(path, '/')) && (size_t)(slash - path) >= made) {
+		*slash = '\0';
+		if (rmdir(path) < 0)
+			return;
+	}
 }
 
 /* PATH[:DEST] taken apart: absolute inside, and a place here. */
@@ -112,13 +128,16 @@ static int get_one(struct cli *cli, struct sba_sandbox *s, const char *arg, json
 		return rc;
 	struct sba_transfer_options to = { .replace = true, .refused = refused, .user = cli };
 	struct sba_transfer_report report = { 0 };
-	rc = make_parents(g.to, err);
+	size_t made;
+	rc = make_parents(g.to, &made, err);
 	if (rc == 0)
 		rc = sba_sandbox_download(s, g.from, g.to, &to, &report, err);
 	if (result)
 		told_json(result, &g, &report, rc < 0 ? err : NULL);
 	if (rc == 0)
 		told(cli, &g, &report);
+	else
+		unmake_parents(g.to, made);
 	get_fini(&g);
 	return rc;
 }

@@ -98,8 +98,8 @@ static void explain_timeout(struct sba_error *err, enum sba_verdict verdict,
 	cli_time(o->timeout > 0 ? o->timeout : TIMEOUT_MS, time, sizeof(time));
 	if (!idle)
 		snprintf(err->text + len, sizeof(err->text) - len, " after %s", time);
-	snprintf(err->hint, sizeof(err->hint), "--%stimeout TIME gives it longer, 0 all that it takes",
-		 idle ? "idle-" : "");
+	snprintf(err->hint, sizeof(err->hint),
+		 "--%stimeout TIME gives it longer, 0 all that it takes", idle ? "idle-" : "");
 }
 
 static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, struct sba_turn *t)
