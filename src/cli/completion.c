@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion scripts, written out of the option tables. What is a sandbox's
- * name is asked of `ps -q` when it is needed; what is an agent is known here.
+ * Completion scripts, written out of the option tables: what may stand where,
+ * and the scripts of zsh and fish. What is a sandbox's name is asked of `ps -q`
+ * when it is needed; what is an agent is known here.
  */
-#include "cli.h"
+#include "completion.h"
 
 #include <string.h>
 
 /* ---- what may stand where ---- */
 
-static bool takes(const struct cli_command *c, const char *what)
+bool cli_complete_takes(const struct cli_command *c, const char *what)
 {
 	return strstr(c->args, what) != NULL;
 }
 
-static bool is_file(const char *arg)
+bool cli_complete_is_file(const char *arg)
 {
 	return !strncmp(arg, "FILE", 4) || !strncmp(arg, "DIR", 3);
 }
 
-static void put_agents(FILE *to)
+void cli_complete_put_agents(FILE *to)
 {
 	for (const char *const *n = sba_agent_names(); *n; n++)
 		fprintf(to, "%s%s", n == sba_agent_names() ? "" : " ", *n);
 }
 
 /* "a|b|c" as "a b c". */
-static void put_choices(FILE *to, const char *arg)
+void cli_complete_put_choices(FILE *to, const char *arg)
 {
 	for (; *arg; arg++)
 		fputc(*arg == '|' ? ' ' : *arg, to);
 }
 
 /* Words that may stand first, or second after `group` with its space. */
-static void put_commands(FILE *to, const char *group)
+void cli_complete_put_commands(FILE *to, const char *group)
 {
 	size_t len = strlen(group);
 	char before[32] = "";
@@ -49,8 +50,8 @@ static void put_commands(FILE *to, const char *group)
 	}
 }
 
-static void each_option(FILE *to, const struct cli_command *c,
-			void (*one)(FILE *, const struct cli_option *))
+void cli_complete_each_option(FILE *to, const struct cli_command *c,
+			      void (*one)(FILE *, const struct cli_option *))
 {
 	const struct cli_option *tables[CLI_TABLES_MAX + 1] = { cli_global_options };
 	for (size_t i = 0; c && i < CLI_TABLES_MAX; i++)
@@ -59,115 +60,6 @@ static void each_option(FILE *to, const struct cli_command *c,
 		for (const struct cli_option *o = tables[i]; o && o->name; o++)
 			one(to, o);
 	}
-}
-
-/* ---- bash ---- */
-
-static void bash_option(FILE *to, const struct cli_option *o)
-{
-	if (o->letter)
-		fprintf(to, "-%c ", o->letter);
-	fprintf(to, "--%s ", o->name);
-}
-
-/* A case of the word before: what its value may be. */
-static void bash_value(FILE *to, const struct cli_option *o)
-{
-	if (!o->arg)
-		return;
-	fprintf(to, "\t\t--%s", o->name);
-	if (o->letter)
-		fprintf(to, "|-%c", o->letter);
-	fputs(") ", to);
-	if (strchr(o->arg, '|')) {
-		fputs("COMPREPLY=($(compgen -W \"", to);
-		put_choices(to, o->arg);
-		fputs("\" -- \"$cur\")); return ;;\n", to);
-	} else if (is_file(o->arg)) {
-		fputs("COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", to);
-	} else {
-		fputs("return ;;\n", to);
-	}
-}
-
-static void bash_command(FILE *to, const struct cli_command *c)
-{
-	fprintf(to, "\t\"%s\")\n\t\tcase $prev in\n", c->name);
-	each_option(to, c, bash_value);
-	fputs("\t\tesac\n\t\twords=\"", to);
-	if (takes(c, "AGENT"))
-		put_agents(to);
-	if (takes(c, "|all"))
-		fputs(" all base", to);
-	if (strstr(c->args, "zsh"))
-		put_choices(to, c->args);
-	if (takes(c, "NAME") || takes(c, "SRC"))
-		fputs("$(_sandbox_agent_names)", to);
-	fputs("\"\n\t\toptions=\"", to);
-	each_option(to, c, bash_option);
-	fprintf(to, "\" files=%s ;;\n", takes(c, "FILE") || takes(c, "SRC") ? "yes" : "");
-}
-
-static void bash_groups(FILE *to)
-{
-	char before[32] = "";
-	for (size_t i = 0; cli_commands[i]; i++) {
-		char group[32];
-		const char *space = strchr(cli_commands[i]->name, ' ');
-		if (!space)
-			continue;
-		snprintf(group, sizeof(group), "%.*s", (int)(space - cli_commands[i]->name) + 1,
-			 cli_commands[i]->name);
-		if (!strcmp(group, before))
-			continue;
-		snprintf(before, sizeof(before), "%s", group);
-		fprintf(to, "\t\"%.*s\") words=\"", (int)strlen(group) - 1, group);
-		put_commands(to, group);
-		fputs("\" ;;\n", to);
-	}
-}
-
-static void bash(FILE *to)
-{
-	fputs("# bash completion for sandbox-agent\n"
-	      "_sandbox_agent_names()\n{\n\tsandbox-agent -q ps 2>/dev/null\n}\n\n"
-	      "_sandbox_agent()\n{\n"
-	      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-	      "\tlocal words= options= files= command= w i\n"
-	      "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-	      "\t\tw=${COMP_WORDS[i]}\n"
-	      "\t\t[[ $w == -- ]] && return\n"
-	      "\t\t[[ $w == -H || $w == --host || $w == --prefix || $w == --color ]] &&"
-	      " { ((i++)); continue; }\n"
-	      "\t\t[[ $w == -* ]] && continue\n"
-	      "\t\tcase $command in\n"
-	      "\t\t\"\") command=$w ;;\n"
-	      "\t\timage|driver) command=\"$command $w\" ;;\n"
-	      "\t\tesac\n"
-	      "\tdone\n"
-	      "\tCOMPREPLY=()\n"
-	      "\tcase $command in\n",
-	      to);
-	fputs("\t\"\")\n\t\tcase $prev in\n", to);
-	each_option(to, NULL, bash_value);
-	fputs("\t\tesac\n\t\twords=\"", to);
-	put_commands(to, "");
-	fputs("\"\n\t\toptions=\"", to);
-	each_option(to, NULL, bash_option);
-	fputs("\" ;;\n", to);
-	bash_groups(to);
-	for (size_t i = 0; cli_commands[i]; i++)
-		bash_command(to, cli_commands[i]);
-	fputs("\tesac\n"
-	      "\tif [[ $cur == -* ]]; then\n"
-	      "\t\tCOMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
-	      "\telse\n"
-	      "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-	      "\t\t[[ $files ]] && COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
-	      "\tfi\n"
-	      "}\n"
-	      "complete -F _sandbox_agent sandbox-agent\n",
-	      to);
 }
 
 /* ---- zsh ---- */
@@ -195,9 +87,9 @@ static void zsh_spec(FILE *to, const struct cli_option *o, const char *dashes, c
 		fputc(':', to);
 		if (strchr(o->arg, '|')) {
 			fputc('(', to);
-			put_choices(to, o->arg);
+			cli_complete_put_choices(to, o->arg);
 			fputc(')', to);
-		} else if (is_file(o->arg)) {
+		} else if (cli_complete_is_file(o->arg)) {
 			fputs("_files", to);
 		}
 	}
@@ -216,22 +108,26 @@ static void zsh_command(FILE *to, const struct cli_command *c)
 {
 	fprintf(to, "\t\t(%s)\n\t\t\t_arguments -s \\\n",
 		strchr(c->name, ' ') ? strchr(c->name, ' ') + 1 : c->name);
-	each_option(to, c, zsh_option);
+	cli_complete_each_option(to, c, zsh_option);
 	fputs("\t\t\t'*: :", to);
-	if (takes(c, "SRC"))
+	if (cli_complete_takes(c, "SRC"))
 		fputs("_sandbox_agent_sides'", to);
-	else if (takes(c, "NAME"))
+	else if (cli_complete_takes(c, "NAME"))
 		fputs("_sandbox_agent_names'", to);
-	else if (takes(c, "AGENT")) {
+	else if (cli_complete_takes(c, "AGENT")) {
 		fputs("{compadd -- ", to);
-		put_agents(to);
-		fputs(takes(c, "|all")   ? " all base}'"
-		      : takes(c, "FILE") ? "; _files}'"
-					 : "}'",
+		cli_complete_put_agents(to);
+		fputs(cli_complete_takes(c, "|all")   ? " all base}'"
+		      : cli_complete_takes(c, "FILE") ? "; _files}'"
+						      : "}'",
 		      to);
 	} else if (strstr(c->args, "zsh")) {
 		fputs("(", to);
-		put_choices(to, c->args);
+		cli_complete_put_choices(to, c->args);
+		fputs(")'", to);
+	} else if (cli_complete_takes(c, "COMMAND]")) {
+		fputs("(", to);
+		cli_complete_put_commands(to, "");
 		fputs(")'", to);
 	} else {
 		fputs("'", to);
@@ -262,16 +158,16 @@ static void zsh(FILE *to)
 		int len = (int)strlen(groups[g]) - 1;
 		fprintf(to, "_sandbox_agent_%.*s() {\n\tlocal state\n\t_arguments -C '1: :(", len,
 			groups[g]);
-		put_commands(to, groups[g]);
+		cli_complete_put_commands(to, groups[g]);
 		fputs(")' '*:: :->rest'\n\t[[ $state == rest ]] || return\n\tcase $words[1] in\n",
 		      to);
 		zsh_cases(to, groups[g]);
 		fputs("\tesac\n}\n\n", to);
 	}
 	fputs("_sandbox_agent() {\n\tlocal state\n\t_arguments -C \\\n", to);
-	each_option(to, NULL, zsh_option);
+	cli_complete_each_option(to, NULL, zsh_option);
 	fputs("\t\t'1: :(", to);
-	put_commands(to, "");
+	cli_complete_put_commands(to, "");
 	fputs(")' '*:: :->rest'\n\t[[ $state == rest ]] || return\n\tcase $words[1] in\n", to);
 	zsh_cases(to, "");
 	for (size_t g = 0; g < CLI_LEN(groups); g++) {
@@ -315,10 +211,10 @@ static void fish_rest(FILE *to, const struct cli_option *o)
 	fish_text(to, o->help);
 	if (o->arg && strchr(o->arg, '|')) {
 		fputs(" -x -a '", to);
-		put_choices(to, o->arg);
+		cli_complete_put_choices(to, o->arg);
 		fputc('\'', to);
 	} else if (o->arg) {
-		fputs(is_file(o->arg) ? " -r -F" : " -x", to);
+		fputs(cli_complete_is_file(o->arg) ? " -r -F" : " -x", to);
 	}
 	fputc('\n', to);
 }
@@ -331,23 +227,29 @@ static void fish_global(FILE *to, const struct cli_option *o)
 
 static void fish_words(FILE *to, const struct cli_command *c)
 {
-	if (takes(c, "NAME") || takes(c, "SRC")) {
+	if (cli_complete_takes(c, "NAME") || cli_complete_takes(c, "SRC")) {
 		fish_when(to, c);
 		fputs("-a '(sandbox-agent -q ps 2>/dev/null)'\n", to);
 	}
-	if (takes(c, "AGENT")) {
+	if (cli_complete_takes(c, "AGENT")) {
 		fish_when(to, c);
 		fputs("-a '", to);
-		put_agents(to);
-		fputs(takes(c, "|all") ? " all base'\n" : "'\n", to);
+		cli_complete_put_agents(to);
+		fputs(cli_complete_takes(c, "|all") ? " all base'\n" : "'\n", to);
 	}
 	if (strstr(c->args, "zsh")) {
 		fish_when(to, c);
 		fputs("-a '", to);
-		put_choices(to, c->args);
+		cli_complete_put_choices(to, c->args);
 		fputs("'\n", to);
 	}
-	if (takes(c, "FILE") || takes(c, "SRC")) {
+	if (cli_complete_takes(c, "COMMAND]")) {
+		fish_when(to, c);
+		fputs("-a '", to);
+		cli_complete_put_commands(to, "");
+		fputs("'\n", to);
+	}
+	if (cli_complete_takes(c, "FILE") || cli_complete_takes(c, "SRC")) {
 		fish_when(to, c);
 		fputs("-F\n", to);
 	}
@@ -379,7 +281,7 @@ static void fish(FILE *to)
 	fputs("# fish completion for sandbox-agent\ncomplete -c sandbox-agent -f\n"
 	      "complete -c sandbox-agent -n __fish_use_subcommand -a 'image driver'\n",
 	      to);
-	each_option(to, NULL, fish_global);
+	cli_complete_each_option(to, NULL, fish_global);
 	for (size_t i = 0; cli_commands[i]; i++)
 		fish_command(to, cli_commands[i]);
 }
@@ -391,7 +293,7 @@ bool cli_completion_write(FILE *to, const char *shell)
 	static const struct {
 		const char *name;
 		void (*write)(FILE *);
-	} shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
+	} shells[] = { { "bash", cli_complete_bash }, { "zsh", zsh }, { "fish", fish } };
 	for (size_t i = 0; i < CLI_LEN(shells); i++) {
 		if (strcmp(shells[i].name, shell) != 0)
 			continue;
