@@ -52,11 +52,14 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 	if (rc == 0)
 		rc = cli_sandbox(cli, args->v[0], &s, &err);
 	if (rc == 0) {
-		way = way_of(&o->way, sba_sandbox_info(s));
-		rc = cli_way_read(&way, &err);
+		const struct sba_sandbox_info *info = sba_sandbox_info(s);
+		way = way_of(&o->way, info);
+		/* Without an agent the library knows what to say. */
+		rc = info->agent[0] ? cli_way_read(&way, info->agent, &err) : 0;
 	}
 	if (rc < 0) {
 		sba_sandbox_close(s);
+		cli_way_fini(&way);
 		return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing was begun")
 					    : cli_report(cli, &err);
 	}

@@ -285,6 +285,8 @@ int cli_images(struct cli *cli, struct sba_error *err);
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
 /* SBA_EINVAL: no such agent; the nearest is hinted at. */
 int cli_check_agent(const char *agent, struct sba_error *err);
+/* Whether the engine says that the image has no such user. */
+bool cli_unknown_user(const struct sba_error *err);
 void cli_close(struct cli *cli);
 /* The reference without our repository: "claude-2.1.332-20261129". Lent. */
 const char *cli_short_ref(struct cli *cli, const char *ref);
@@ -308,7 +310,7 @@ struct cli_way {
 	bool offline;
 	const char *script, *model, *provider, *base_url, *key_env, *key_file, *ca_file;
 	int64_t max_tokens, max_requests;
-	char *script_text; /* by cli_way_read() */
+	char *script_text, *key_text; /* by cli_way_read() */
 };
 /* Options of it for a table whose struct begins with a cli_way. */
 extern const struct cli_option cli_way_options[];
@@ -319,10 +321,10 @@ extern const struct cli_option cli_way_options[];
 	}
 /* What makes no sense together, or is not there. */
 int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err);
-/* Reads the script, once, and checks it; before anything is made for it. */
-int cli_way_read(struct cli_way *w, struct sba_error *err);
+/* Checks all of it, and reads script and key, before anything is made for them. */
+int cli_way_read(struct cli_way *w, const char *agent, struct sba_error *err);
 void cli_way_fini(struct cli_way *w);
-/* Opens the agent in s: reads the key, which goes nowhere else. */
+/* Opens the agent in s with what was read. */
 int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 		 struct sba_agent **ret, struct sba_error *err);
 

@@ -81,6 +81,12 @@ int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, str
 	return rc;
 }
 
+/* docker's words, and Podman's: they speak of the image's files. */
+bool cli_unknown_user(const struct sba_error *err)
+{
+	return strstr(err->text, "unable to find user") || strstr(err->text, "no matching entries");
+}
+
 int cli_check_agent(const char *agent, struct sba_error *err)
 {
 	const char *const *names = sba_agent_names();

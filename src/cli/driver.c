@@ -62,11 +62,10 @@ static void print_events(struct sba_recording *r, bool *first)
 	}
 }
 
-static int parse_file(FILE *f, struct sba_recording *r, struct sba_error *err)
+static int parse_file(FILE *f, struct sba_recording *r, bool *first, struct sba_error *err)
 {
 	char *line = NULL;
 	size_t cap = 0;
-	bool first = true;
 	int rc = 0;
 	while (rc == 0 && !ferror(stdout)) {
 		ssize_t n = getline(&line, &cap, f);
@@ -75,7 +74,7 @@ static int parse_file(FILE *f, struct sba_recording *r, struct sba_error *err)
 		if (n > 0 && line[n - 1] == '\n')
 			n--;
 		rc = sba_recording_line(r, line, (size_t)n, err);
-		print_events(r, &first);
+		print_events(r, first);
 	}
 	if (rc == 0 && ferror(f))
 		rc = cli_fail(err, SBA_EIO, NULL, "reading the recording: %s", strerror(errno));
@@ -83,14 +82,14 @@ static int parse_file(FILE *f, struct sba_recording *r, struct sba_error *err)
 	return rc;
 }
 
-static int parse_path(const char *path, struct sba_recording *r, struct sba_error *err)
+static int parse_path(const char *path, struct sba_recording *r, bool *first, struct sba_error *err)
 {
 	if (!path || !strcmp(path, "-"))
-		return parse_file(stdin, r, err);
+		return parse_file(stdin, r, first, err);
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return cli_fail(err, SBA_EIO, NULL, "open %s: %s", path, strerror(errno));
-	int rc = parse_file(f, r, err);
+	int rc = parse_file(f, r, first, err);
 	fclose(f);
 	return rc;
 }
@@ -101,14 +100,15 @@ static int parse(struct cli *cli, const void *options, const struct cli_args *ar
 	struct sba_recording *r = NULL;
 	struct sba_turn_result result;
 	struct sba_error err;
+	bool first = true; /* of the lines */
 	int rc = cli_check_agent(args->v[0], &err);
 	if (rc == 0)
 		rc = sba_recording_open(args->v[0], &r, &err);
 	if (rc == 0)
-		rc = parse_path(args->v[1], r, &err);
+		rc = parse_path(args->v[1], r, &first, &err);
 	if (rc == 0) {
 		sba_recording_result(r, (int)o->exit_status, &result);
-		cli_json_line(cli_json_result(&result));
+		(first ? cli_json_first : cli_json_line)(cli_json_result(&result));
 	}
 	sba_recording_close(r);
 	return rc < 0 ? cli_report(cli, &err) : 0;

@@ -200,7 +200,6 @@ static int explain(struct session *s, const struct sba_exit *e)
 	return status;
 }
 
-/* Of a user whom the image does not know the engine speaks in its files' names. */
 static int report(struct session *s, const struct sba_error *err)
 {
 	struct sba_error told = *err;

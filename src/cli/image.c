@@ -103,6 +103,8 @@ static int build_one(struct cli *cli, const char *name, const void *options, str
 	time_t since = time(NULL);
 	const char *ref;
 	int rc = ref_of(cli, name, &ref, err);
+	if (rc == 0 && o->ca_file)
+		rc = cli_check_option_path("ca-file", o->ca_file, false, err);
 	if (rc == 0)
 		rc = cli_engine(cli, err);
 	if (rc == 0)

@@ -231,7 +231,7 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);
 	if (rc == 0)
-		rc = cli_way_read(&o.spawn.way, &err);
+		rc = cli_way_read(&o.spawn.way, args->v[0], &err);
 	if (rc == 0)
 		rc = cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
 	if (rc == 0)

@@ -100,6 +100,9 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	};
 	if (rc == 0)
 		rc = sba_sandbox_create(cli->engine, &so, ret, err);
+	if (rc < 0 && o->user && cli_unknown_user(err))
+		rc = cli_fail(err, SBA_ENOTFOUND, "a number needs no name, as in --user 1000",
+			      "image %s has no user '%s'", image, o->user);
 	cli_env_fini(&env);
 	return rc;
 }

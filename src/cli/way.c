@@ -50,12 +50,10 @@ int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *
 	return w->ca_file ? cli_check_option_path("ca-file", w->ca_file, false, err) : 0;
 }
 
-int cli_way_read(struct cli_way *w, struct sba_error *err)
+static int read_script(struct cli_way *w, struct sba_error *err)
 {
 	size_t len;
 	struct sba_model *m = NULL;
-	if (!w->script)
-		return 0;
 	if (!w->offline)
 		return cli_fail(err, SBA_EINVAL, "add --offline", "--script is for --offline");
 	int rc = cli_read_option_file("script", w->script, SCRIPT_MAX, &w->script_text, &len, err);
@@ -69,12 +67,6 @@ int cli_way_read(struct cli_way *w, struct sba_error *err)
 		cli_fail(err, rc, why.hint, "--script: %s: %.900s", w->script, why.text);
 	}
 	return rc;
-}
-
-void cli_way_fini(struct cli_way *w)
-{
-	free(w->script_text);
-	w->script_text = NULL;
 }
 
 static int no_key(const char *name, struct sba_error *err)
@@ -103,27 +95,41 @@ static int read_key(const struct cli_way *w, const char *agent, char **ret, stru
 	return *ret ? 0 : cli_fail_nomem(err);
 }
 
+int cli_way_read(struct cli_way *w, const char *agent, struct sba_error *err)
+{
+	int rc = cli_check_agent(agent, err);
+	if (rc == 0)
+		rc = cli_way_check(w, agent, err);
+	if (rc == 0 && w->script)
+		rc = read_script(w, err);
+	if (rc == 0 && !w->offline)
+		rc = read_key(w, agent, &w->key_text, err);
+	return rc;
+}
+
+void cli_way_fini(struct cli_way *w)
+{
+	if (w->key_text)
+		explicit_bzero(w->key_text, strlen(w->key_text));
+	free(w->key_text);
+	free(w->script_text);
+	w->key_text = w->script_text = NULL;
+}
+
 int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 		 struct sba_agent **ret, struct sba_error *err)
 {
-	char *key = NULL;
-	int rc = w->offline ? 0 : read_key(w, sba_sandbox_info(s)->agent, &key, err);
-	struct sba_agent_options o = {
+	const struct sba_agent_options o = {
 		.offline = w->offline,
 		.script = w->script_text,
 		.model = w->model,
 		.one_turn = one_turn,
 		.provider = w->provider,
 		.base_url = w->base_url,
-		.key = key,
+		.key = w->key_text,
 		.ca_file = w->ca_file,
 		.max_tokens = w->max_tokens,
 		.max_requests = w->max_requests,
 	};
-	if (rc == 0)
-		rc = sba_agent_open(s, &o, ret, err);
-	if (key)
-		explicit_bzero(key, strlen(key));
-	free(key);
-	return rc;
+	return sba_agent_open(s, &o, ret, err);
 }
