@@ -203,8 +203,7 @@ static int explain(struct session *s, const struct sba_exit *e)
 static int report(struct session *s, const struct sba_error *err)
 {
 	struct sba_error told = *err;
-	if (s->user &&
-	    (strstr(err->text, "unable to find user") || strstr(err->text, "no matching entries")))
+	if (s->user && cli_unknown_user(err))
 		cli_fail(&told, SBA_ENOTFOUND, "a number needs no name, as in -u 1000",
 			 "sandbox '%s' has no user '%s'", s->name, s->user);
 	return cli_report(s->cli, &told);
