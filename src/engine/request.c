@@ -65,7 +65,8 @@ static void engine_words(const struct sba_buf *body, const struct sba_http_head 
 
 static int code_of(int status, const char *words)
 {
-	if (status == 404)
+	/* 500: Podman (4.3 to 5.4), where the container goes while it is asked. */
+	if (status == 404 || (status == 500 && strstr(words, "no such container")))
 		return SBA_ENOTFOUND;
 	if (status == 409)
 		return SBA_EEXIST;
