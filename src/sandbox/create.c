@@ -71,8 +71,9 @@ static int check_network(struct sba_sandbox_options *o, struct sba_error *err)
 
 /* These give each container a kernel of its own, so that no process namespace is
  * shared and the sidecar's end would end nothing. */
-static int check_runtime(const char *runtime, struct sba_error *err)
+static int check_runtime(const struct sba_making *m, struct sba_error *err)
 {
+	const char *runtime = m->o.runtime;
 	static const char *const apart[] = { "runsc", "gvisor", "kata" };
 	for (size_t i = 0; runtime && i < SBA_ARRAY_LEN(apart); i++) {
 		if (strstr(runtime, apart[i]))
@@ -82,6 +83,13 @@ static int check_runtime(const char *runtime, struct sba_error *err)
 				"end what is left running",
 				runtime);
 	}
+	/* Its Docker API (4.3 to 5.4) drops the field without a word. */
+	if (runtime && sba_engine_podman(m->engine))
+		return sba_hint(err,
+				sba_fail(err, SBA_EUNSUPPORTED,
+					 "runtime '%s': Podman does not let its clients choose one",
+					 runtime),
+				"set it in Podman's containers.conf");
 	return 0;
 }
 
@@ -106,7 +114,7 @@ static int resolve(struct sba_making *m, struct sba_error *err)
 	if (rc == 0)
 		rc = check_network(o, err);
 	if (rc == 0)
-		rc = check_runtime(o->runtime, err);
+		rc = check_runtime(m, err);
 	if (rc == 0 && sba_ends_with(o->name, SBA_SIDECAR_SUFFIX))
 		rc = sba_fail(err, SBA_EINVAL, "sandbox '%s': '%s' is the end of a sidecar's name",
 			      o->name, SBA_SIDECAR_SUFFIX);
