@@ -93,6 +93,10 @@ check-faults: check-build ## kills, restarts, full disks, a lot at once (10 minu
 	$(Q)$(asan) $(addprefix build/asan/tests/,$(FAULTS))
 	$(Q)ci/faults $(addprefix build/asan/tests/,$(FAULTS))
 
+.PHONY: check-engines
+check-engines: check-build ## the same on Docker 26, Podman 4.3 and 5.4 as well (root)
+	$(Q)ci/engines check $(addprefix build/asan/tests/,$(INT))
+
 .PHONY: check-clang check-analyzer
 check-clang: ## clang without a warning
 	$(Q)$(MAKE) --no-print-directory $(JOBS) B=build/clang CC=clang library
