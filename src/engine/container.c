@@ -117,21 +117,31 @@ static json_t *label_filter(const char *const *labels)
 /* Podman lists in no order that means anything, and tells the moment of a
  * creation to the second; its own list has the fraction. */
 struct listed {
-	json_t *container;
-	int64_t created;
-	double fraction;
+	json_t *container; /* the list's */
+	int64_t created;   /* UNIX seconds */
+	int64_t nanoseconds;
 };
 
-static double fraction_of(const json_t *own_list, const char *id)
+/* "2026-01-31T12:00:00.0123Z": trailing zeros are left out. */
+static int64_t fraction(const char *time)
+{
+	const char *dot = strchr(time, '.');
+	const char *at = dot ? dot + 1 : "";
+	int64_t ns = 0;
+	for (int i = 0; i < 9; i++)
+		ns = 10 * ns + (*at >= '0' && *at <= '9' ? *at++ - '0' : 0);
+	return ns;
+}
+
+static int64_t nanoseconds_of(const json_t *own_list, const char *id)
 {
 	size_t i;
 	json_t *c;
 	json_array_foreach(own_list, i, c)
 	{
 		const char *its_id = sba_json_str(c, "Id"), *created = sba_json_str(c, "Created");
-		const char *dot = created ? strchr(created, '.') : NULL;
-		if (dot && its_id && id && strcmp(its_id, id) == 0)
-			return strtod(dot, NULL);
+		if (created && its_id && id && strcmp(its_id, id) == 0)
+			return fraction(created);
 	}
 	return 0;
 }
@@ -141,27 +151,28 @@ static int newest_first(const void *a, const void *b)
 	const struct listed *x = a, *y = b;
 	if (x->created != y->created)
 		return x->created < y->created ? 1 : -1;
-	return (x->fraction < y->fraction) - (x->fraction > y->fraction);
+	return (x->nanoseconds < y->nanoseconds) - (x->nanoseconds > y->nanoseconds);
 }
 
 static int sort_list(const json_t *own_list, json_t *list, struct sba_error *err)
 {
 	size_t n = json_array_size(list), i;
 	SBA_FREE struct listed *v = calloc(n + 1, sizeof(*v));
-	if (!v)
+	SBA_JSON json_t *sorted = json_array();
+	if (!v || !sorted)
 		return sba_fail_nomem(err);
 	for (i = 0; i < n; i++) {
 		json_t *c = json_array_get(list, i);
-		v[i] = (struct listed){ json_incref(c), sba_json_int(c, "Created", 0),
-					fraction_of(own_list, sba_json_str(c, "Id")) };
+		v[i] = (struct listed){ c, sba_json_int(c, "Created", 0),
+					nanoseconds_of(own_list, sba_json_str(c, "Id")) };
 	}
 	qsort(v, n, sizeof(*v), newest_first);
-	json_array_clear(list);
 	for (i = 0; i < n; i++) {
-		if (json_array_append_new(list, v[i].container) < 0)
+		if (json_array_append(sorted, v[i].container) < 0)
 			return sba_fail_nomem(err);
 	}
-	return 0;
+	json_array_clear(list);
+	return json_array_extend(list, sorted) < 0 ? sba_fail_nomem(err) : 0;
 }
 
 static int podman_order(struct sba_engine *e, const json_t *filter, json_t *list,
