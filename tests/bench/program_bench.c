@@ -37,22 +37,6 @@ static void measure_version(const char *program)
 	bench_print(&docker);
 }
 
-/* RssAnon in KiB; -1 once the process has ended. */
-static long rss_anon(pid_t pid)
-{
-	char path[64], line[256];
-	long kib = -1;
-	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
-	FILE *f = fopen(path, "re");
-	while (f && kib < 0 && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "RssAnon:", 8) == 0)
-			kib = strtol(line + 8, NULL, 10);
-	}
-	if (f)
-		fclose(f);
-	return kib;
-}
-
 static long most_of_turn(const char *program, const char *agent)
 {
 	const char *const argv[] = { program,
@@ -76,7 +60,7 @@ static long most_of_turn(const char *program, const char *agent)
 	if (rc != 0)
 		bench_die("%s: %s", program, strerror(rc));
 	while (waitpid(pid, &status, WNOHANG) == 0) {
-		long now = rss_anon(pid);
+		long now = bench_rss_anon(pid);
 		most = now > most ? now : most;
 		nanosleep(&pause, NULL);
 	}

@@ -8,9 +8,6 @@
  */
 #include <sandbox-agent/agent.h>
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "support/bench.h"
 
 struct rows {
@@ -20,12 +17,6 @@ struct rows {
 
 static const char *agent_name;
 static const struct sba_images *images;
-
-static void must(int rc, const struct sba_error *err)
-{
-	if (rc < 0)
-		bench_die("%s", err->text);
-}
 
 /* As `run` does: the image is looked at, then a sandbox is made of it. */
 static struct sba_sandbox *create(struct sba_engine *e)
@@ -39,8 +30,8 @@ static struct sba_sandbox *create(struct sba_engine *e)
 	};
 	struct sba_sandbox *s = NULL;
 	struct sba_error err;
-	must(sba_image_ensure(e, options.image, SBA_PULL_NEVER, NULL, &err), &err);
-	must(sba_sandbox_create(e, &options, &s, &err), &err);
+	bench_must(sba_image_ensure(e, options.image, SBA_PULL_NEVER, NULL, &err), &err);
+	bench_must(sba_sandbox_create(e, &options, &s, &err), &err);
 	return s;
 }
 
@@ -49,21 +40,8 @@ static struct sba_agent *open_agent(struct sba_sandbox *s)
 	const struct sba_agent_options options = { .offline = true, .one_turn = true };
 	struct sba_agent *a = NULL;
 	struct sba_error err;
-	must(sba_agent_open(s, &options, &a, &err), &err);
+	bench_must(sba_agent_open(s, &options, &a, &err), &err);
 	return a;
-}
-
-/* In the place of the CLI, whose own time does not count. */
-static void exec_true(struct sba_sandbox *s)
-{
-	static const char *const argv[] = { "true", NULL };
-	const struct sba_exec_options options = { .argv = argv };
-	struct sba_process *p = NULL;
-	struct sba_exit end;
-	struct sba_error err;
-	must(sba_sandbox_exec(s, &options, &p, &err), &err);
-	must(sba_process_wait(p, 60 * 1000, &end, &err), &err);
-	sba_process_free(p);
 }
 
 static void round_ours(struct rows *rows)
@@ -71,39 +49,32 @@ static void round_ours(struct rows *rows)
 	struct sba_engine *e = NULL;
 	struct sba_error err;
 	double began = bench_now_ms(), step = began;
-	must(sba_engine_open(NULL, &e, &err), &err);
+	bench_must(sba_engine_open(NULL, &e, &err), &err);
 	bench_add_step(&rows->open, &step);
 	struct sba_sandbox *s = create(e);
 	bench_add_step(&rows->create, &step);
 	struct sba_agent *a = open_agent(s);
 	bench_add_step(&rows->agent, &step);
-	exec_true(s);
+	bench_true(s); /* in the place of the CLI, whose own time does not count */
 	bench_add_step(&rows->exec, &step);
 	sba_agent_close(a);
-	must(sba_sandbox_remove(s, &err), &err);
+	bench_must(sba_sandbox_remove(s, &err), &err);
 	sba_sandbox_close(s);
 	sba_engine_close(e);
 	bench_add_step(&rows->remove, &step);
 	bench_add_step(&rows->ours, &began);
 }
 
-static void round_bare(struct rows *rows, int number)
+static void round_bare(struct rows *rows)
 {
 	struct bench_raw raw;
-	char path[256], body[512], id[128];
-	snprintf(path, sizeof(path), "/containers/create?name=" BENCH_PREFIX "-bare-%ld-%d",
-		 (long)getpid(), number);
-	snprintf(body, sizeof(body),
-		 "{\"Image\":\"%s\",\"Entrypoint\":[\"sleep\",\"60\"],\"Cmd\":[]}",
-		 sba_images_ref(images, agent_name));
+	char id[BENCH_ID_MAX];
 	double began = bench_now_ms(), step = began;
 	bench_raw_open(&raw);
-	bench_raw_id(bench_raw_call(&raw, "POST", path, body), id, sizeof(id));
-	snprintf(path, sizeof(path), "/containers/%s/start", id);
-	bench_raw_call(&raw, "POST", path, NULL);
+	bench_bare_create(&raw, sba_images_ref(images, agent_name), NULL, id);
+	bench_bare_start(&raw, id);
 	bench_add_step(&rows->bare_create, &step);
-	snprintf(path, sizeof(path), "/containers/%s?force=1", id);
-	bench_raw_call(&raw, "DELETE", path, NULL);
+	bench_bare_remove(&raw, id);
 	bench_raw_close(&raw);
 	bench_add_step(&rows->bare_remove, &step);
 	bench_add_step(&rows->bare, &began);
@@ -126,7 +97,7 @@ static void measure(void)
 		bench_settle();
 		round_ours(&rows);
 		bench_settle();
-		round_bare(&rows, i);
+		round_bare(&rows);
 	}
 	const struct bench_series *all[] = { &rows.ours,  &rows.open,        &rows.create,
 					     &rows.agent, &rows.exec,        &rows.remove,
@@ -141,7 +112,7 @@ int main(int argc, char **argv)
 	struct sba_error err;
 	if (argc != 2)
 		bench_die("usage: run_bench AGENT");
-	must(sba_images_open(NULL, "versions.json", &opened, &err), &err);
+	bench_must(sba_images_open(NULL, "versions.json", &opened, &err), &err);
 	images = opened;
 	agent_name = argv[1];
 	if (!sba_images_ref(images, agent_name))

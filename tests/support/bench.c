@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,13 +73,45 @@ void bench_settle(void)
 	nanosleep(&pause, NULL);
 }
 
+int bench_number(const char *name, int otherwise, int max)
+{
+	const char *text = getenv(name);
+	long n = text ? strtol(text, NULL, 10) : otherwise;
+	if (n < 1 || n > max)
+		bench_die("%s: 1 to %d", name, max);
+	return (int)n;
+}
+
 int bench_rounds(void)
 {
-	const char *text = getenv("SBA_BENCH_ROUNDS");
-	long n = text ? strtol(text, NULL, 10) : 15;
-	if (n < 1 || n > BENCH_ROUNDS_MAX)
-		bench_die("SBA_BENCH_ROUNDS: 1 to %d", BENCH_ROUNDS_MAX);
-	return (int)n;
+	return bench_number("SBA_BENCH_ROUNDS", 15, BENCH_ROUNDS_MAX);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), by_value);
+	return values[n / 2];
+}
+
+long bench_rss_anon(pid_t pid)
+{
+	char path[64], line[256];
+	long kib = -1;
+	snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	FILE *f = fopen(path, "re");
+	while (f && kib < 0 && fgets(line, sizeof(line), f)) {
+		if (strncmp(line, "RssAnon:", 8) == 0)
+			kib = strtol(line + 8, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return kib;
 }
 
 void bench_spawn(const char *const *argv)
@@ -94,6 +127,71 @@ void bench_spawn(const char *const *argv)
 		bench_die("%s: %s", argv[0], strerror(rc));
 	if (waitpid(pid, &status, 0) != pid || status != 0)
 		bench_die("%s: failed with wait status %d", argv[0], status);
+}
+
+/* ---- the library ---- */
+
+void bench_must(int rc, const struct sba_error *err)
+{
+	if (rc < 0)
+		bench_die("%s", err->text);
+}
+
+struct sba_sandbox *bench_sandbox(struct sba_engine *e, const char *image)
+{
+	const struct sba_sandbox_options options = {
+		.prefix = BENCH_PREFIX,
+		.image = image,
+		.keepalive_ms = 60 * 1000,
+		.max_sandboxes = -1,
+	};
+	struct sba_sandbox *s = NULL;
+	struct sba_error err;
+	bench_must(sba_sandbox_create(e, &options, &s, &err), &err);
+	return s;
+}
+
+void bench_sandbox_end(struct sba_sandbox *s)
+{
+	struct sba_error err;
+	bench_must(sba_sandbox_remove(s, &err), &err);
+	sba_sandbox_close(s);
+}
+
+void bench_process_end(struct sba_process *p)
+{
+	struct sba_exit end;
+	struct sba_error err;
+	bench_must(sba_process_wait(p, 60 * 1000, &end, &err), &err);
+	sba_process_free(p);
+	if (end.kind != SBA_EXITED || end.number != 0)
+		bench_die("a command: kind %d, number %d", (int)end.kind, end.number);
+}
+
+void bench_true(struct sba_sandbox *s)
+{
+	static const char *const argv[] = { "true", NULL };
+	const struct sba_exec_options options = { .argv = argv };
+	struct sba_process *p = NULL;
+	struct sba_error err;
+	bench_must(sba_sandbox_exec(s, &options, &p, &err), &err);
+	bench_process_end(p);
+}
+
+struct sba_process *bench_first_byte(struct sba_sandbox *s)
+{
+	static const char *const argv[] = { "echo", "a", NULL };
+	const struct sba_exec_options options = { .argv = argv };
+	struct sba_process *p = NULL;
+	enum sba_output which;
+	const char *data;
+	struct sba_error err;
+	bench_must(sba_sandbox_exec(s, &options, &p, &err), &err);
+	ssize_t n = sba_process_read(p, 60 * 1000, &which, &data, &err);
+	bench_must((int)n, &err);
+	if (n == 0)
+		bench_die("echo: no output");
+	return p;
 }
 
 /* ---- the engine, by hand ---- */
@@ -174,13 +272,19 @@ void bench_raw_id(const char *answer, char *ret, size_t size)
 	snprintf(ret, size, "%.*s", (int)strcspn(id, "\""), id);
 }
 
+/* Starts an exec; the length of the answer's head, after which its stream begins. */
+static size_t start_stream(struct bench_raw *stream, const char *path)
+{
+	bench_raw_open(stream);
+	put_request(stream, "POST", path, "{\"Detach\":false,\"Tty\":false}",
+		    "Connection: Upgrade\r\nUpgrade: tcp\r\n");
+	return get_head(stream, path);
+}
+
 static void start_to_end(const char *path)
 {
 	struct bench_raw stream;
-	bench_raw_open(&stream);
-	put_request(&stream, "POST", path, "{\"Detach\":false,\"Tty\":false}",
-		    "Connection: Upgrade\r\nUpgrade: tcp\r\n");
-	get_head(&stream, path);
+	start_stream(&stream, path);
 	while (more(&stream) > 0)
 		stream.len = 0;
 	bench_raw_close(&stream);
@@ -199,4 +303,53 @@ void bench_raw_exec_true(struct bench_raw *r, const char *container)
 	snprintf(path, sizeof(path), "/exec/%s/json", id);
 	if (!strstr(bench_raw_call(r, "GET", path, NULL), "\"ExitCode\":0"))
 		bench_die("exec of true: not its exit code: %s", r->in);
+}
+
+void bench_raw_first_byte(struct bench_raw *r, const char *container)
+{
+	enum { FRAME_HEAD = 8 };
+	struct bench_raw stream;
+	char path[256], id[BENCH_ID_MAX];
+	snprintf(path, sizeof(path), "/containers/%s/exec", container);
+	bench_raw_id(bench_raw_call(r, "POST", path,
+				    "{\"AttachStdin\":true,\"AttachStdout\":true,"
+				    "\"AttachStderr\":true,\"Cmd\":[\"echo\",\"a\"]}"),
+		     id, sizeof(id));
+	snprintf(path, sizeof(path), "/exec/%s/start", id);
+	size_t head = start_stream(&stream, path);
+	while (stream.len <= head + FRAME_HEAD) {
+		if (more(&stream) == 0)
+			bench_die("exec of echo: no output");
+	}
+	bench_raw_close(&stream);
+}
+
+void bench_bare_create(struct bench_raw *r, const char *image, const char *network,
+		       char ret_id[BENCH_ID_MAX])
+{
+	static atomic_int made;
+	char path[256], body[512];
+	snprintf(path, sizeof(path), "/containers/create?name=" BENCH_PREFIX "-bare-%ld-%d",
+		 (long)getpid(), atomic_fetch_add(&made, 1));
+	int n = snprintf(body, sizeof(body),
+			 "{\"Image\":\"%s\",\"Entrypoint\":[\"sleep\",\"120\"],\"Cmd\":[],"
+			 "\"HostConfig\":{\"NetworkMode\":\"%s\"}}",
+			 image, network ? network : "default");
+	if (n >= (int)sizeof(body))
+		bench_die("%s: too long a name", image);
+	bench_raw_id(bench_raw_call(r, "POST", path, body), ret_id, BENCH_ID_MAX);
+}
+
+void bench_bare_start(struct bench_raw *r, const char *id)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "/containers/%s/start", id);
+	bench_raw_call(r, "POST", path, NULL);
+}
+
+void bench_bare_remove(struct bench_raw *r, const char *id)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "/containers/%s?force=1&v=1", id);
+	bench_raw_call(r, "DELETE", path, NULL);
 }
