@@ -154,6 +154,22 @@ void cli_help_command(FILE *to, const struct cli_command *c);
 /* False: no script for that shell. */
 bool cli_completion_write(FILE *to, const char *shell);
 
+/* What the shells' scripts share (completion.c): what may stand where. */
+
+/* Whether the command's words are so called in its help: "NAME", "AGENT". */
+bool cli_complete_takes(const struct cli_command *c, const char *what);
+bool cli_complete_is_file(const char *arg);
+void cli_complete_put_agents(FILE *to);
+/* "a|b|c" as "a b c". */
+void cli_complete_put_choices(FILE *to, const char *arg);
+/* Words that may stand first, or second after `group` with its space. */
+void cli_complete_put_commands(FILE *to, const char *group);
+/* The options of every command, then those of c (may be NULL). */
+void cli_complete_each_option(FILE *to, const struct cli_command *c,
+			      void (*one)(FILE *, const struct cli_option *));
+
+void cli_complete_bash(FILE *to);
+
 /* ---- errors (report.c) ---- */
 
 /* Fills err and returns code; `hint` may be NULL. */

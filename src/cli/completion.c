@@ -4,7 +4,7 @@
  * and the scripts of zsh and fish. What is a sandbox's name is asked of `ps -q`
  * when it is needed; what is an agent is known here.
  */
-#include "completion.h"
+#include "cli.h"
 
 #include <string.h>
 

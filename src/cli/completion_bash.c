@@ -3,7 +3,7 @@
  * The completion script of bash: one function that walks the words so far, then
  * a case for every command.
  */
-#include "completion.h"
+#include "cli.h"
 
 #include <string.h>
 

@@ -26,7 +26,9 @@ const struct cli_command cli_command_up = {
 	.name = "up",
 	.args = "AGENT",
 	.help = "a sandbox that stays; prints its name",
-	.more = "Each chat has a model of its own: what a scripted one says goes to chat --script.",
+	.more = "Each chat opens a way to the model of its own: the script of a scripted one,
+		"
+		"the model's name, a key file and budgets are options of chat.",
 	.example = "sandbox-agent up claude --offline --workspace . --name calm-fox",
 	.tables = { cli_way_options, cli_spawn_options },
 	.options_size = sizeof(struct cli_spawn),
