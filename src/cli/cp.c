@@ -360,10 +360,8 @@ const struct cli_command cli_command_cp = {
 	.name = "cp",
 	.args = "SRC DST",
 	.help = "files in or out; one side is NAME:PATH",
-	.more = "A PATH inside that does not begin with / is beneath /workspace. A folder that
-		"
-		"is there receives what comes under its own name, from DIR/. only what is in it.
-		"
+	.more = "A PATH inside that does not begin with / is beneath /workspace. A folder that\n"
+		"is there receives what comes under its own name, from DIR/. only what is in it.\n"
 		"No folder is made to hold a copy; a destination that ends in / must be one.",
 	.example = "sandbox-agent cp calm-fox:/workspace/out ./out",
 	.min_args = 2,

@@ -26,8 +26,7 @@ const struct cli_command cli_command_up = {
 	.name = "up",
 	.args = "AGENT",
 	.help = "a sandbox that stays; prints its name",
-	.more = "Each chat opens a way to the model of its own: the script of a scripted one,
-		"
+	.more = "Each chat opens a way to the model of its own: the script of a scripted one,\n"
 		"the model's name, a key file and budgets are options of chat.",
 	.example = "sandbox-agent up claude --offline --workspace . --name calm-fox",
 	.tables = { cli_way_options, cli_spawn_options },
