@@ -85,6 +85,9 @@ int sba_container_kill(struct sba_engine *e, const char *id, struct sba_until un
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
 	char tried[160];
 	snprintf(tried, sizeof(tried), "kill container '%s'", id);
+	/* Podman 4.3's answer to the other may take twenty seconds. */
+	if (e->podman)
+		sba_buf_puts(&path, "/libpod");
 	put_container(&path, id, "/kill");
 	int rc = sba_buf_check(&path, "the request's path", err);
 	struct sba_request r = { .method = "POST", .path = path.data, .tried = tried };
