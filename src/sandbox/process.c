@@ -88,9 +88,12 @@ static ssize_t next_output(struct sba_process *p, enum sba_output *which, const 
 			sba_process_take_record(p, stream, &record);
 		if (out_len == 0)
 			continue;
-		if (!p->begun && stream == 0) {
+		if (!p->begun) {
+			/* Podman's own words come on stderr, where the command's may be
+			 * early: these are told as well. */
 			sba_buf_put(&p->preamble, out, out_len);
-			continue;
+			if (stream == 0)
+				continue;
 		}
 		*which = p->which;
 		*data = out;
