@@ -96,8 +96,10 @@ int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost
 		return 0;
 	} else if (rc == 0 && lost->code && channel) {
 		/* The guest ends what the channel carried: nothing runs on. */
-		why = *lost;
-		sba_wrap(&why, why.code, "command");
+		if (check_death(p, &why) == 0) {
+			why = *lost;
+			sba_wrap(&why, why.code, "command");
+		}
 	} else if (rc == 0 && (channel || code == 137)) {
 		if (check_death(p, &why) == 0)
 			sba_fail(&why, SBA_EBROKEN,
