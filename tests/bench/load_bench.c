@@ -15,7 +15,7 @@
 
 #include "support/bench.h"
 
-enum { PARALLEL = 8, SANDBOXES_MAX = 200, GOAL_FOR = 100 };
+enum { PARALLEL = 8, SANDBOXES_MAX = 200 };
 
 static const char *image;
 static int wanted;
@@ -108,14 +108,7 @@ static double bare_wall(void)
 	return took;
 }
 
-/* ---- */
-
-/* What each sandbox adds counts for as many as the goal speaks of. */
-static double scaled_memory(long before)
-{
-	long after = bench_rss_anon(getpid());
-	return (double)before + (double)(after - before) * GOAL_FOR / wanted;
-}
+/* ---- the measure ---- */
 
 /* Half of the bare ones before ours and half after, so that a machine that gets
  * busier or slower does not decide. */
@@ -127,10 +120,9 @@ static void measure(void)
 	struct bench_series memory = { .name = "load.memory", .unit = "KiB" };
 	double by_hand = bare_wall();
 	bench_settle();
-	long before = bench_rss_anon(getpid());
 	bench_add(&ours, for_all(wanted, make));
 	for_all(wanted, use);
-	bench_add(&memory, scaled_memory(before));
+	bench_add(&memory, (double)bench_rss_anon(getpid()));
 	bench_add(&failed, (double)atomic_load(&failures));
 	for_all(wanted, end);
 	bench_add(&theirs, by_hand + bare_wall());

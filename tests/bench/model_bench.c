@@ -143,7 +143,7 @@ static void open_models(struct world *w)
 
 static void measure(struct world *w)
 {
-	for (int i = (2 * bench_rounds() + 2) / 3; i > 0; i--) {
+	for (int i = (bench_rounds() + 1) / 2; i > 0; i--) {
 		double direct = call_outside(w->engine, w->bare, sba_model_port(w->model));
 		double tunnel = call_inside(w->sandbox, w->tunnel);
 		double ours = call_inside(w->sandbox, w->ours);

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		bench_die("usage: ready_bench IMAGE");
 	bench_must(sba_engine_open(NULL, &e, &err), &err);
-	for (int i = (2 * bench_rounds() + 2) / 3; i > 0; i--) {
+	for (int i = (bench_rounds() + 1) / 2; i > 0; i--) {
 		round_ours(e, argv[1]);
 		round_bare(argv[1]);
 	}

@@ -84,7 +84,7 @@ int bench_number(const char *name, int otherwise, int max)
 
 int bench_rounds(void)
 {
-	return bench_number("SBA_BENCH_ROUNDS", 15, BENCH_ROUNDS_MAX);
+	return bench_number("SBA_BENCH_ROUNDS", 10, BENCH_ROUNDS_MAX);
 }
 
 static int by_value(const void *a, const void *b)

@@ -31,7 +31,7 @@ void bench_add_step(struct bench_series *s, double *step);
 void bench_print(const struct bench_series *s);
 /* Lets the engine finish what the sample before left it to do. */
 void bench_settle(void);
-/* How many rounds: SBA_BENCH_ROUNDS, else 15. */
+/* How many rounds: SBA_BENCH_ROUNDS, else 10. */
 int bench_rounds(void);
 /* A whole number from the environment, else `otherwise`. */
 int bench_number(const char *name, int otherwise, int max);
