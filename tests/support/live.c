@@ -147,10 +147,14 @@ int live_begin(void **state)
 	struct sba_error err = { 0 };
 	unsetenv("SANDBOX_AGENT_VERSIONS");
 	unsetenv("SANDBOX_AGENT_IMAGE_NAME");
-	snprintf(live.dir, sizeof(live.dir), "/tmp/sbatest-XXXXXX");
+	/* A run that takes a census tells its own things from other runs'. */
+	const char *word = getenv("SBA_TEST_WORD");
+	if (!word || !*word)
+		word = "sbatest";
+	snprintf(live.dir, sizeof(live.dir), "/tmp/%.12s-XXXXXX", word);
 	if (sba_random_hex(hex, 4, &err) < 0 || !mkdtemp(live.dir))
 		return -1;
-	snprintf(live.prefix, sizeof(live.prefix), "sbatest-%s", hex);
+	snprintf(live.prefix, sizeof(live.prefix), "%.12s-%s", word, hex);
 	setenv("SANDBOX_AGENT_RESOURCE_PREFIX", live.prefix, 1);
 	/* Before the first thread. */
 	if (hire_janitor() < 0)
