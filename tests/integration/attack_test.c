@@ -20,7 +20,7 @@
 #include <string.h>
 
 enum {
-	KEEPALIVE_MS = 2000,
+	KEEPALIVE_MS = 3000,
 	/* For a scan to see it, for the kernel to end what is inside, for the engine
 	 * to say so, on a machine that has other work. */
 	LAG_MS = 12 * 1000,
