@@ -136,6 +136,7 @@ static int64_t fraction(const char *time)
 	return ns;
 }
 
+/* -1: it has gone since. */
 static int64_t nanoseconds_of(const json_t *own_list, const char *id)
 {
 	size_t i;
@@ -146,7 +147,7 @@ static int64_t nanoseconds_of(const json_t *own_list, const char *id)
 		if (created && its_id && id && strcmp(its_id, id) == 0)
 			return fraction(created);
 	}
-	return 0;
+	return -1;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -171,7 +172,7 @@ static int sort_list(const json_t *own_list, json_t *list, struct sba_error *err
 	}
 	qsort(v, n, sizeof(*v), newest_first);
 	for (i = 0; i < n; i++) {
-		if (json_array_append(sorted, v[i].container) < 0)
+		if (v[i].nanoseconds >= 0 && json_array_append(sorted, v[i].container) < 0)
 			return sba_fail_nomem(err);
 	}
 	json_array_clear(list);
