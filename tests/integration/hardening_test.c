@@ -235,6 +235,9 @@ static void a_ca_file_of_a_build_leaves_no_trace_in_the_image(void **state)
 			      "cannot be built here: %.200s\n%.300s\n",
 			      err.text, err.hint);
 		sba_images_close(images);
+		free(system);
+		free(bundle);
+		free(extra);
 		skip();
 	}
 	assert_false(image_holds(sba_images_ref(images, "base"),
