@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "guest/env.h"
@@ -88,12 +89,16 @@ static bool plan_init(struct plan *plan, const struct sba_guest_start *start)
 	       pipe2(plan->status, O_CLOEXEC) == 0;
 }
 
+/* By the kernel's own call: the C library keeps two signals for itself, which may
+ * have been inherited ignored all the same. All of the kernel's struct sigaction
+ * being zero is the default action. */
 static void reset_signals(void)
 {
+	static const unsigned long action[4];
 	sigset_t none;
 
 	for (int signo = 1; signo <= SIGRTMAX; signo++)
-		signal(signo, SIG_DFL);
+		syscall(SYS_rt_sigaction, signo, action, NULL, SIGRTMAX / 8);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
