@@ -252,6 +252,9 @@ int sba_channel_connect(struct sba_channel *c, uint16_t port, int take_fd, struc
 		sba_channel_stream_close(s);
 		return sba_wrap(err, rc, "connect to port %u inside", port);
 	}
+	int on = 1;
+	/* Of use where it is TCP; a unix socket says no. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	s->fd = sba_move_fd(&fd); /* the I/O thread looks at it once it is released */
 	sba_channel_stream_release(s);
 	return 0;

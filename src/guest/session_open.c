@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -98,7 +99,14 @@ static void open_file(struct sba_session *session, struct sba_session_stream *st
 
 static int new_socket(void)
 {
-	return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int on = 1;
+
+	/* Small answers do not wait for the peer's delayed acknowledgement (40 ms). What
+	 * a listener accepts inherits it. */
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
 }
 
 static struct sockaddr_in loopback(uint16_t port)
