@@ -58,7 +58,8 @@ SBA_API int sba_process_signal(struct sba_process *p, int signal_number, struct 
 /* A descriptor for poll(); readable when sba_process_read() may have something.
  * Read until SBA_ETIMEOUT before polling. */
 SBA_API int sba_process_fd(const struct sba_process *p);
-/* What to poll() it for: POLLIN, and POLLOUT while input waits to be sent. */
+/* What to poll() it for: POLLIN, and POLLOUT while input waits to be sent or there
+ * is room again after a write that took nothing: write again when it tells. */
 SBA_API short sba_process_events(const struct sba_process *p);
 
 /* How a command ended. */

@@ -257,7 +257,8 @@ ssize_t sba_process_write(struct sba_process *p, const void *data, size_t len,
 	if (p->stdin_closed || p->over)
 		return (ssize_t)len;
 	size_t n = len < SBA_RUN_IO_CHUNK ? len : SBA_RUN_IO_CHUNK;
-	if (n == 0 || p->staging.len + n > QUEUE_MAX)
+	p->refused = n > 0 && p->staging.len + n > QUEUE_MAX;
+	if (n == 0 || p->refused)
 		return 0;
 	sba_process_frame(p, SBA_RUN_DATA, data, n);
 	rc = sba_process_flush(p, err);
@@ -297,7 +298,9 @@ int sba_process_fd(const struct sba_process *p)
 
 short sba_process_events(const struct sba_process *p)
 {
-	return p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
+	/* Room that a read has made is told at once, or nobody would tell it. */
+	bool room = p->refused && p->staging.len + SBA_RUN_IO_CHUNK <= QUEUE_MAX;
+	return room || p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
 }
 
 void sba_process_cancel(struct sba_process *p)

@@ -26,6 +26,7 @@ struct sba_process {
 	int cancel_fd; /* eventfd: sba_process_cancel() */
 	int watch_fd;  /* epoll over it and the engine's cancel token */
 	bool cancel_sent, stdin_closed, detach;
+	bool refused;       /* a write found the queue full: its caller waits for room */
 	int64_t looked_ms;  /* when it was last known to live */
 	int64_t give_up_ms; /* past its deadline even the guest's word is overdue */
 	bool over;          /* its exit, or its failure, is known */
