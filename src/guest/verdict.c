@@ -92,6 +92,9 @@ int sba_reaper_judge(struct sba_reaper *reaper, bool complete, struct sba_reaper
 		return now.monotonic - reaper->began.monotonic >= SBA_REAPER_BEGIN_MS
 			       ? SBA_REAPER_NEVER_BEGAN
 			       : 0;
+	/* On a busy engine the way here takes its time: nobody could use it before. */
+	if (!reaper->main_known)
+		reaper->last_used = now.monotonic;
 	reaper->main_known = true;
 	if (!reaper->main_alive)
 		return SBA_REAPER_MAIN_GONE;
