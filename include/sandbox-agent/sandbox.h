@@ -50,7 +50,9 @@ SBA_API int sba_sandbox_create(struct sba_engine *e, const struct sba_sandbox_op
  * SBA_ENOTFOUND names the nearest. SBA_EREFUSED: not ours. */
 SBA_API int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 			     struct sba_sandbox **ret, struct sba_error *err);
-/* Lets go of the handle; the sandbox lives on. */
+/* Lets go of the handle; the sandbox lives on. Its processes, turns, agents and
+ * ports must have been freed before; what they started is ended, detached commands
+ * excepted. */
 SBA_API void sba_sandbox_close(struct sba_sandbox *s); /* NULL is allowed */
 /* Ends it and removes all that belonged to it. Idempotent; goes on although
  * the engine's cancel token was fired. The handle must still be closed. */
