@@ -10,7 +10,9 @@
 #include "base/limits.h"
 
 enum {
-	SIDECAR_MEMORY = 16 * SBA_MIB,
+	/* Its scan of /proc is charged to it too: 2 kB a process, reclaimed in time or
+	 * not. With 16 MiB ten thousand processes could have it killed. */
+	SIDECAR_MEMORY = 64 * SBA_MIB,
 	SIDECAR_PIDS = 16,
 };
 
