@@ -133,7 +133,10 @@ static void a_sealed_sandbox_has_nothing_but_loopback(void **state)
 		   "/proc/net/dev; wc -l </proc/net/route; "
 		   "grep -o 'nameserver .*' /etc/resolv.conf; getent hosts host.docker.internal "
 		   "|| echo no host");
-	if (strncmp(said, "lo\n", 3) != 0 || !strstr(said, "nameserver 127.0.0.1"))
+	/* None at all, as on Podman, means the same to resolvers. */
+	const char *server = strstr(said, "nameserver ");
+	if (strncmp(said, "lo\n", 3) != 0 ||
+	    (server && !sba_starts_with(server, "nameserver 127.0.0.1")))
 		fail_msg("%s", said);
 	SBA_FREE char *out = get_inside(s, "1.1.1.1", 443);
 	assert_non_null(strstr(out, "nreachable"));
