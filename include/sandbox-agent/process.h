@@ -40,7 +40,8 @@ enum sba_output { SBA_STDOUT = 1, SBA_STDERR = 2 };
 
 /* The next piece of output, waiting wait_ms at most (-1: for ever): its length,
  * *which and *data (lent until the next call). 0: both streams have ended.
- * SBA_ETIMEOUT: nothing yet. SBA_EBROKEN, SBA_ELOST: no more will come.
+ * SBA_ETIMEOUT: nothing yet; it comes early where a write took nothing before and
+ * now would. SBA_EBROKEN, SBA_ELOST: no more will come.
  * Sends queued input while it waits. */
 SBA_API ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output *which,
 				 const char **data, struct sba_error *err);

@@ -103,14 +103,21 @@ static ssize_t next_output(struct sba_process *p, enum sba_output *which, const 
 	return 0;
 }
 
+/* A write took nothing before, and now it would: its caller must not be kept. */
+static bool has_room_again(const struct sba_process *p)
+{
+	return p->refused && p->staging.len + SBA_RUN_IO_CHUNK <= QUEUE_MAX;
+}
+
 /* Waits for the stream, the caller's deadline, a wish to stop; 0: look again. */
 static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	struct sba_until until = { deadline_ms, p->watch_fd };
+	short events = p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
 	bool look = !p->link->ops->watched || p->give_up_ms != SBA_NEVER;
 	struct sba_until slice = look ? sba_until_sooner(until, SBA_PROCESS_LOOK_MS) : until;
 	struct sba_error why;
-	int rc = sba_wait_fd(p->link->ops->fd(p->link), sba_process_events(p), slice, &why);
+	int rc = sba_wait_fd(p->link->ops->fd(p->link), events, slice, &why);
 	if (rc == SBA_ECANCELED) {
 		on_cancel(p);
 		return 0;
@@ -159,6 +166,8 @@ static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_err
 		rc = sba_process_flush(p, err);
 		if (rc == 0 && p->staging.len < waiting)
 			continue;
+		if (rc == 0 && has_room_again(p))
+			rc = sba_fail(err, SBA_ETIMEOUT, "command: there is room for input again");
 		if (rc == 0)
 			rc = wait_more(p, deadline_ms, err);
 		if (rc < 0)
@@ -230,6 +239,7 @@ int sba_process_wait(struct sba_process *p, int64_t wait_ms, struct sba_exit *re
 		     struct sba_error *err)
 {
 	int64_t deadline = deadline_of(wait_ms);
+	p->refused = false; /* who waits for the end writes no more */
 	int rc = p->detach ? drain_detached(p, deadline, err) : drain(p, deadline, err);
 	if (rc == SBA_ETIMEOUT && p->detach && p->begun) {
 		*ret = (struct sba_exit){ .kind = SBA_DETACHED };
@@ -298,9 +308,7 @@ int sba_process_fd(const struct sba_process *p)
 
 short sba_process_events(const struct sba_process *p)
 {
-	/* Room that a read has made is told at once, or nobody would tell it. */
-	bool room = p->refused && p->staging.len + SBA_RUN_IO_CHUNK <= QUEUE_MAX;
-	return room || p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
+	return has_room_again(p) || p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
 }
 
 void sba_process_cancel(struct sba_process *p)
