@@ -133,6 +133,24 @@ static int run(struct sba_engine *e, const struct sba_exchange *x, struct progre
 	return sba_body_lines(body, progress_line, p, until, err);
 }
 
+/* Sends a tar to `path`, lends its progress to p. */
+static int run_tar(struct sba_engine *e, const struct sba_buf *path, const char *tried,
+		   sba_source_fn *source, void *user, struct progress *p, struct sba_until until,
+		   struct sba_error *err)
+{
+	int rc = sba_buf_check(path, "the request's path", err);
+	if (rc < 0)
+		return rc;
+	struct sba_request r = { .method = "POST", .path = path->data, .tried = tried };
+	struct sba_exchange x = {
+		.request = &r,
+		.content_type = "application/x-tar",
+		.source = source,
+		.user = user,
+	};
+	return run(e, &x, p, until, err);
+}
+
 int sba_image_import(struct sba_engine *e, const char *repo, const char *tag,
 		     const char *const *changes, sba_source_fn *source, void *user,
 		     struct sba_until until, struct sba_error *err)
@@ -148,17 +166,7 @@ int sba_image_import(struct sba_engine *e, const char *repo, const char *tag,
 	sba_buf_put_url(&path, tag);
 	for (; changes && *changes; changes++)
 		sba_query_put(&path, "changes", *changes);
-	int rc = sba_buf_check(&path, "the request's path", err);
-	if (rc < 0)
-		return rc;
-	struct sba_request r = { .method = "POST", .path = path.data, .tried = tried };
-	struct sba_exchange x = {
-		.request = &r,
-		.content_type = "application/x-tar",
-		.source = source,
-		.user = user,
-	};
-	return run(e, &x, &p, until, err);
+	return run_tar(e, &path, tried, source, user, &p, until, err);
 }
 
 int sba_image_build(struct sba_engine *e, const struct sba_image_build *build,
@@ -175,17 +183,7 @@ int sba_image_build(struct sba_engine *e, const struct sba_image_build *build,
 	sba_query_put_json(&path, "labels", build->labels);
 	sba_query_put(&path, "nocache", build->no_cache ? "1" : NULL);
 	sba_query_put(&path, "pull", build->pull ? "1" : NULL);
-	int rc = sba_buf_check(&path, "the request's path", err);
-	if (rc < 0)
-		return rc;
-	struct sba_request r = { .method = "POST", .path = path.data, .tried = tried };
-	struct sba_exchange x = {
-		.request = &r,
-		.content_type = "application/x-tar",
-		.source = source,
-		.user = user,
-	};
-	rc = run(e, &x, &p, until, err);
+	int rc = run_tar(e, &path, tried, source, user, &p, until, err);
 	if (rc == 0 && !p.built)
 		return sba_fail(err, SBA_EIMAGE, "%s: the engine names no image at its end", tried);
 	return rc;
