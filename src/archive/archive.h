@@ -107,6 +107,44 @@ struct sba_pack_report {
 };
 void sba_pack_report_get(const struct sba_pack *p, struct sba_pack_report *ret);
 
+/* ---- carrying: what one sandbox holds, for others (carry.c) ---- */
+
+/* Makes one tar of several, in a file. */
+struct sba_carry;
+
+/* The file is lent, empty, and must be writable at any offset. */
+int sba_carry_new(int fd, struct sba_carry **ret, struct sba_error *err) SBA_MUST_CHECK;
+void sba_carry_free(struct sba_carry *c); /* NULL is allowed */
+/* Adds every entry of a tar beneath `prefix` ("": as they are named): files,
+ * directories and links with their owners and modes. Devices, fifos and names
+ * that lead out are left out and counted. All of the tar or nothing of it. */
+int sba_carry_tar(struct sba_carry *c, const char *prefix, sba_tar_read_fn *read, void *user,
+		  struct sba_error *err) SBA_MUST_CHECK;
+struct sba_carry_directory {
+	const char *name;
+	uint32_t mode, uid, gid;
+	int64_t mtime; /* UNIX seconds */
+};
+/* Adds a directory without its content. */
+int sba_carry_dir(struct sba_carry *c, const struct sba_carry_directory *dir,
+		  struct sba_error *err) SBA_MUST_CHECK;
+/* Ends the tar; *ret_size is the length of the file. */
+int sba_carry_end(struct sba_carry *c, uint64_t *ret_size, struct sba_error *err) SBA_MUST_CHECK;
+
+struct sba_carry_report {
+	uint64_t files, directories, symlinks, bytes;
+	uint64_t left_out;
+};
+void sba_carry_report_get(const struct sba_carry *c, struct sba_carry_report *ret);
+
+/* Reads such a file from its start; several may, each with a reader of its own. */
+struct sba_carry_reader {
+	int fd; /* lent */
+	uint64_t size, at;
+};
+/* Fits sba_source_fn of the engine. */
+ssize_t sba_carry_read(void *reader, void *buf, size_t size, struct sba_error *err);
+
 /* ---- one small file out of a tar, into memory ---- */
 
 /* The content of the one regular file in the tar; SBA_EREFUSED if it is something else. */
