@@ -137,6 +137,33 @@ SBA_API int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_di
 				      struct sba_transfer_report *ret_report,
 				      struct sba_error *err);
 
+/* ---- forks ---- */
+
+/* Zero means the default everywhere. */
+struct sba_fork_options {
+	size_t count; /* default 1, at most 64 */
+	/* One child is called exactly that, several NAME-1, NAME-2…; NULL: the
+	 * parent's name and the first numbers that are free. */
+	const char *name;
+	const char *const *env; /* "K=V", NULL-ended: the parent's own is not inherited */
+	int64_t max_sandboxes;  /* as for sba_sandbox_create() */
+	int64_t timeout_ms;     /* default 5 min */
+};
+
+struct sba_fork_report {
+	uint64_t files, bytes; /* that had changed in the parent and came along */
+	uint64_t deleted;      /* paths of the image that are gone in the parent */
+	uint64_t left_out;     /* sockets, devices, what went or changed while it was read */
+};
+
+/* Makes `count` sandboxes of the same image and settings as `parent`, each with
+ * every file as it is there now; tag and environment are not inherited, nor is
+ * anything that runs. Fills ret[0..count) with handles that the caller closes,
+ * or, on failure, nothing: no child is left. *ret_report may be NULL. */
+SBA_API int sba_sandbox_fork(struct sba_sandbox *parent, const struct sba_fork_options *options,
+			     struct sba_sandbox **ret, struct sba_fork_report *ret_report,
+			     struct sba_error *err);
+
 /* ---- ports ---- */
 
 struct sba_port;

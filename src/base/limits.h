@@ -62,6 +62,7 @@ enum {
 
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,
+	SBA_CHANGES_MAX = 16 * SBA_MIB, /* paths that a fork removes */
 
 	/* HTTP server */
 	SBA_HTTP_REQUEST_MAX = 64 * SBA_MIB, /* one request body; CLIs send whole histories */

@@ -105,6 +105,17 @@ int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until
 	return call(e, &path, &r, until, ret, err);
 }
 
+int sba_container_changes(struct sba_engine *e, const char *id, struct sba_until until,
+			  json_t **ret, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	char tried[160];
+	snprintf(tried, sizeof(tried), "ask what changed in container '%s'", id);
+	put_container(&path, id, "/changes");
+	struct sba_request r = { .method = "GET", .tried = tried };
+	return call(e, &path, &r, until, ret, err);
+}
+
 static json_t *label_filter(const char *const *labels)
 {
 	SBA_JSON json_t *list = json_array();

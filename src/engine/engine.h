@@ -91,6 +91,10 @@ int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until
  * NULL-terminated list: the array of GET /containers/json. */
 int sba_container_list(struct sba_engine *e, const char *const *labels, struct sba_until until,
 		       json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* What differs from its image: an array of {"Path", "Kind": 0 modified, 1 added, 2 deleted},
+ * the directories above included. */
+int sba_container_changes(struct sba_engine *e, const char *id, struct sba_until until,
+			  json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* Forced, with anonymous volumes; returns once it is truly gone: "no such
  * container" and "removal in progress" count as success and are waited for.
  * Ignores the handle's cancel token. */

@@ -7,6 +7,7 @@
 #ifndef SBA_GUEST_H
 #define SBA_GUEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -27,6 +28,9 @@ int sba_guest_run(int argc, char **argv);
 int sba_guest_session(int argc, char **argv);
 /* Ends the supervisors of one id, or all of them. */
 int sba_guest_kill(int argc, char **argv);
+
+/* Removes the paths that come on stdin. */
+int sba_guest_remove(int argc, char **argv);
 
 /*
  * However short a command or a channel was, a scan of the reaper has to see

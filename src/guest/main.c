@@ -29,6 +29,7 @@ static const struct command {
 	{ "run", "ID", sba_guest_run },
 	{ "session", "", sba_guest_session },
 	{ "kill", "ID|--all", sba_guest_kill },
+	{ "remove", "< PATHS", sba_guest_remove },
 	{ "version", "", version },
 };
 

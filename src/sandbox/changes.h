@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What differs in a sandbox from its image, taken apart into what to fetch, what
+ * to note and what to remove. */
+#ifndef SBA_SANDBOX_CHANGES_H
+#define SBA_SANDBOX_CHANGES_H
+
+#include "sandbox/private.h"
+
+/* Absolute paths, parents before children. */
+struct sba_changes {
+	struct sba_strv fetch;    /* new ones, with all that is in them, and files that changed */
+	struct sba_strv folders;  /* of the image; something in them changed */
+	struct sba_strv modified; /* of the image; file or folder is not known */
+	struct sba_strv deleted;
+};
+void sba_changes_fini(struct sba_changes *c);
+
+/* From the engine's list; what is the engine's own or ours is left out. */
+int sba_changes_parse(const json_t *list, struct sba_changes *ret,
+		      struct sba_error *err) SBA_MUST_CHECK;
+
+#endif
