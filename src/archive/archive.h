@@ -33,19 +33,23 @@ enum sba_refusal {
 struct sba_land_report {
 	uint64_t files, directories;
 	uint64_t bytes; /* of content written */
+	uint64_t kept;  /* files that were there and stayed: no_clobber */
 	uint64_t refused[SBA_REFUSED_KINDS];
 };
 
 /* Zero in a budget means its default. */
 struct sba_land_options {
-	const char *source_name; /* every entry lies beneath this name (the base name of
-				  * what was asked for), which is stripped */
-	const char *dest;        /* final name: a path here */
-	bool replace;            /* an existing regular file at dest may be replaced */
-	uint64_t max_bytes;      /* default 64 GiB, logical sizes (holes count) */
-	uint64_t max_entries;    /* default 4 million */
-	int max_depth;           /* default SBA_LAND_DEPTH_MAX */
-	bool no_openat2;         /* for tests: take the fallback */
+	const char *source_name;    /* every entry lies beneath this name (the base name of
+				     * what was asked for), which is stripped */
+	const char *dest;           /* final name: a path here */
+	bool replace;               /* existing regular files may be replaced */
+	bool no_clobber;            /* existing regular files stay, and that is no error */
+	bool merge;                 /* an existing directory at dest receives what is in the tree */
+	const char *const *exclude; /* patterns, NULL-terminated; NULL: none */
+	uint64_t max_bytes;         /* default 64 GiB, logical sizes (holes count) */
+	uint64_t max_entries;       /* default 4 million */
+	int max_depth;              /* of directories; default SBA_LAND_DEPTH_MAX */
+	bool no_openat2;            /* for tests: take the fallback */
 	/* Told of each refused entry (name as bytes); may be NULL. */
 	void (*refused)(void *user, const char *name, enum sba_refusal why);
 	/* Told now and then how many bytes and files there are; may be NULL. */
@@ -56,11 +60,17 @@ struct sba_land_options {
 /*
  * Lands one file or one tree: only regular files and directories; a hard link
  * lands as a copy of the file that it names within the archive; set-id and
- * sticky bits and group/other write never, other modes and mtimes kept;
- * everything first under a temporary name beside dest, then renamed: dest is
- * there whole or not at all, and nothing temporary stays on any failure.
- * An existing directory at dest: SBA_EEXIST (the caller decides what "into a
- * directory" means before). SBA_ELIMIT: a budget. SBA_EPROTO: broken or cut tar.
+ * sticky bits never, other modes and mtimes kept; everything first under a
+ * temporary name beside dest (within it, for a merge), then renamed: dest is
+ * there whole or not at all, and nothing temporary stays on any failure. What a
+ * killed client left there is removed first. A merge is checked as a whole
+ * before anything moves; a directory is never replaced by a file nor the
+ * reverse. An existing directory at dest without merge: SBA_EEXIST.
+ * SBA_ELIMIT: a budget. SBA_EPROTO: broken or cut tar.
+ *
+ * Patterns of `exclude` are lines of a .gitignore without '!': one without '/'
+ * matches a name anywhere, one with '/' a path from the top, '/' at its end
+ * directories only, "**" any number of directories.
  */
 int sba_land(const struct sba_land_options *options, sba_tar_read_fn *read, void *read_user,
 	     struct sba_land_report *ret, struct sba_error *err) SBA_MUST_CHECK;
@@ -69,9 +79,14 @@ int sba_land(const struct sba_land_options *options, sba_tar_read_fn *read, void
 
 struct sba_pack;
 
+/* Told what is left out and why; names are bytes. */
+typedef void sba_left_out_fn(void *user, const char *name, enum sba_refusal why);
+
 struct sba_pack_options {
-	uint32_t uid, gid;   /* every entry's owner */
-	int64_t fixed_mtime; /* for reproducible contexts; < 0: each file's own */
+	const char *const *exclude; /* patterns; lent while the pack lives */
+	sba_left_out_fn *left_out;  /* may be NULL */
+	uint32_t uid, gid;          /* every entry's owner */
+	int64_t fixed_mtime;        /* for reproducible contexts; < 0: each file's own */
 	/* Told now and then; may be NULL. */
 	void (*progress)(void *user, uint64_t bytes, uint64_t files);
 	void *user;
@@ -103,7 +118,7 @@ ssize_t sba_pack_read(void *pack, void *buf, size_t size, struct sba_error *err)
 
 struct sba_pack_report {
 	uint64_t files, directories, symlinks, bytes;
-	uint64_t left_out; /* sockets, fifos, devices, links that lead out */
+	uint64_t left_out; /* sockets, fifos, devices, links that lead out; not what was excluded */
 };
 void sba_pack_report_get(const struct sba_pack *p, struct sba_pack_report *ret);
 

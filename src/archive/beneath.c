@@ -13,7 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { AGAIN_MAX = 100 };
+enum {
+	AGAIN_MAX = 100,
+	STEP_MAX = 4000, /* of a path, at once: the kernel takes less than PATH_MAX */
+};
 
 void sba_beneath_init(struct sba_beneath *b, int root_fd, bool no_openat2)
 {
@@ -74,18 +77,48 @@ static int open_by_component(int root_fd, const char *rel, int flags)
 	}
 }
 
-int sba_beneath_open(struct sba_beneath *b, const char *rel, int flags)
+static int open_step(struct sba_beneath *b, int dir_fd, const char *rel, int flags)
 {
-	if (rel[0] == '\0')
-		return open_at(b->root_fd, ".", flags);
 	if (!b->no_openat2) {
-		int fd = open_by_kernel(b->root_fd, rel, flags);
+		int fd = open_by_kernel(dir_fd, rel, flags);
 		/* Old kernels lack it; older seccomp profiles answer EPERM. */
 		if (fd != -ENOSYS && fd != -EPERM)
 			return fd;
 		b->no_openat2 = true;
 	}
-	return open_by_component(b->root_fd, rel, flags);
+	return open_by_component(dir_fd, rel, flags);
+}
+
+/* How much of a long path is opened first: up to a '/'. */
+static size_t first_step(const char *rel)
+{
+	size_t len = STEP_MAX;
+	while (len > 0 && rel[len] != '/')
+		len--;
+	return len;
+}
+
+int sba_beneath_open(struct sba_beneath *b, const char *rel, int flags)
+{
+	SBA_CLOSE int held = -1;
+	int dir_fd = b->root_fd;
+	if (rel[0] == '\0')
+		return open_at(b->root_fd, ".", flags);
+	while (strlen(rel) > STEP_MAX) {
+		char step[STEP_MAX + 1];
+		size_t len = first_step(rel);
+		if (len == 0)
+			return -ENAMETOOLONG;
+		memcpy(step, rel, len);
+		step[len] = '\0';
+		int fd = open_step(b, dir_fd, step, O_PATH | O_DIRECTORY);
+		if (fd < 0)
+			return fd;
+		sba_cleanup_close(&held);
+		dir_fd = held = fd;
+		rel += len + 1;
+	}
+	return open_step(b, dir_fd, rel, flags);
 }
 
 int sba_beneath_parent(struct sba_beneath *b, const char *rel, const char **leaf)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-	MODE_KEPT = 0755, /* no set-id, no sticky, no writing for group and others */
+	MODE_KEPT = 0777, /* no set-id, no sticky */
 	TELL_BYTES = SBA_MIB,
 	TELL_FILES = 64,
 };
@@ -226,6 +226,9 @@ static int land_entry(struct landing *l, struct archive_entry *entry, struct sba
 		l->matched = true;
 	if (!name || !relative(l, name, l->rel))
 		return refuse(l, entry, SBA_REFUSED_NAME);
+	bool is_dir = archive_entry_filetype(entry) == AE_IFDIR;
+	if (sba_exclude_path(l->options.exclude, l->rel, is_dir))
+		return 0;
 	if (archive_entry_hardlink(entry))
 		return land_hard_link(l, entry, err);
 	switch (archive_entry_filetype(entry)) {
@@ -269,11 +272,13 @@ static int land_all(struct landing *l, struct sba_error *err)
 static int check_dest(const struct landing *l, struct sba_error *err)
 {
 	struct stat st;
+	if (l->place.into)
+		return 0;
 	if (fstatat(l->place.dir_fd, l->place.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT
 			       ? 0
 			       : sba_fail_errno(err, SBA_EIO, errno, "'%s'", l->options.dest);
-	if (l->options.replace && S_ISREG(st.st_mode))
+	if ((l->options.replace || l->options.no_clobber) && S_ISREG(st.st_mode))
 		return 0;
 	return sba_fail_errno(err, SBA_EEXIST, EEXIST, "'%s'", l->options.dest);
 }
@@ -286,7 +291,7 @@ static int landing_init(struct landing *l, const struct sba_land_options *option
 	o->max_bytes = o->max_bytes ? o->max_bytes : BYTES_DEFAULT;
 	o->max_entries = o->max_entries ? o->max_entries : ENTRIES_DEFAULT;
 	o->max_depth = o->max_depth > 0 ? o->max_depth : SBA_LAND_DEPTH_MAX;
-	int rc = sba_place_open(&l->place, o->dest, err);
+	int rc = sba_place_open(&l->place, o->dest, o->merge, err);
 	/* For tests: an old kernel lacks both. */
 	l->place.no_openat2 = l->place.no_renameat2 = o->no_openat2;
 	if (rc == 0 && sba_path_components(o->source_name) != 1)
@@ -303,8 +308,9 @@ int sba_land(const struct sba_land_options *options, sba_tar_read_fn *read, void
 		rc = sba_tar_in_new(read, read_user, &l.in, err);
 	if (rc == 0)
 		rc = land_all(&l, err);
+	const struct sba_publish publish = { l.options.replace, l.options.no_clobber };
 	if (rc == 0)
-		rc = sba_place_publish(&l.place, l.options.replace, err);
+		rc = sba_place_publish(&l.place, &publish, &l.report.kept, err);
 	sba_tar_in_free(l.in);
 	sba_place_close(&l.place);
 	if (rc < 0)

@@ -162,12 +162,29 @@ int sba_pack_dir(struct sba_pack *p, const char *name, uint32_t mode, struct sba
 	return 0;
 }
 
-static int walk_of(const struct item *i, struct sba_walk **ret, struct sba_error *err)
+static void on_left_out(void *user, const char *name, enum sba_refusal why)
+{
+	struct sba_pack *p = user;
+	p->report.left_out++;
+	if (p->options.left_out)
+		p->options.left_out(p->options.user, name, why);
+}
+
+static int walk_of(struct sba_pack *p, const struct item *i, struct sba_walk **ret,
+		   struct sba_error *err)
 {
 	/* An empty list is a list: nothing, not everything. */
 	static const char *const nothing[] = { NULL };
 	const char *const *only = i->only.v ? (const char *const *)i->only.v : nothing;
-	return sba_walk_new(i->name, i->host_path, i->listed ? only : NULL, ret, err);
+	const struct sba_walk_options o = {
+		.name = i->name,
+		.host_path = i->host_path,
+		.only = i->listed ? only : NULL,
+		.exclude = p->options.exclude,
+		.left_out = on_left_out,
+		.user = p,
+	};
+	return sba_walk_new(&o, ret, err);
 }
 
 int sba_pack_paths(struct sba_pack *p, const char *name, const char *host_path,
@@ -186,7 +203,7 @@ int sba_pack_paths(struct sba_pack *p, const char *name, const char *host_path,
 	/* Opened and let go, so that a wrong path is told before anything is sent. */
 	struct sba_walk *probe = NULL;
 	if (rc == 0)
-		rc = walk_of(i, &probe, err);
+		rc = walk_of(p, i, &probe, err);
 	sba_walk_free(probe);
 	if (rc < 0) {
 		item_free(i);
@@ -266,9 +283,9 @@ static int step_path(struct sba_pack *p, struct item *i, struct sba_error *err)
 	int rc = 0;
 	struct sba_walk_entry e;
 	if (!p->walk)
-		rc = walk_of(i, &p->walk, err);
+		rc = walk_of(p, i, &p->walk, err);
 	if (rc == 0)
-		rc = sba_walk_next(p->walk, &e, &p->report.left_out, err);
+		rc = sba_walk_next(p->walk, &e, err);
 	if (rc < 0)
 		return sba_wrap(err, rc, "pack '%s'", i->host_path);
 	if (rc > 0)

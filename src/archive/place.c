@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where a landing takes place: the temporary top beside the final name, what
- * is created beneath it, the modes and times that wait for the end, and the
- * rename. It asks no questions about the archive: that is land.c's.
+ * is created beneath it, the modes and times that wait for the end. It asks no
+ * questions about the archive: that is land.c's; the final name is publish.c's.
  */
 #include "archive/private.h"
 
@@ -17,8 +17,6 @@ enum {
 	 * named so far. Explicit ones have 0700; the top of all is 0700 always. */
 	IMPLIED_MODE = 0701,
 	IMPLIED_FINAL_MODE = 0755,
-	TMP_NAME_KEEP = 200,
-	TMP_RANDOM = 8,
 };
 
 struct sba_later {
@@ -46,23 +44,37 @@ static int split(struct sba_place *p, const char *dest, char **ret_dir, struct s
 	return *ret_dir ? 0 : sba_fail_nomem(err);
 }
 
-int sba_place_open(struct sba_place *p, const char *dest, struct sba_error *err)
+/* A tree that is to be merged lands within the directory that receives it: that
+ * is the one place where a rename is sure to do. */
+static int open_directory(struct sba_place *p, const char *dest, const char *dir,
+			  struct sba_error *err)
 {
-	SBA_FREE char *dir = NULL;
-	char random[2 * TMP_RANDOM + 1];
-	*p = (struct sba_place){ .dir_fd = -1, .root_fd = -1, .file_fd = -1 };
-	sba_beneath_init(&p->beneath, -1, false);
-	int rc = split(p, dest, &dir, err);
-	if (rc == 0)
-		rc = sba_random_hex(random, TMP_RANDOM, err);
-	if (rc < 0)
-		return rc;
-	snprintf(p->tmp, sizeof(p->tmp), ".%.*s.sandbox-agent-%s", TMP_NAME_KEEP, p->name, random);
+	if (p->merge) {
+		p->dir_fd = open(dest, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		p->into = p->dir_fd >= 0;
+		if (p->into)
+			return 0;
+	}
 	p->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (p->dir_fd < 0)
 		return sba_fail_errno(err, errno == ENOENT ? SBA_ENOTFOUND : SBA_EIO, errno,
 				      "open the directory '%s'", dir);
 	return 0;
+}
+
+int sba_place_open(struct sba_place *p, const char *dest, bool merge, struct sba_error *err)
+{
+	SBA_FREE char *dir = NULL;
+	*p = (struct sba_place){ .dir_fd = -1, .root_fd = -1, .file_fd = -1, .merge = merge };
+	sba_beneath_init(&p->beneath, -1, false);
+	int rc = split(p, dest, &dir, err);
+	if (rc == 0)
+		rc = sba_temp_name(p->name, p->tmp, err);
+	if (rc == 0)
+		rc = open_directory(p, dest, dir, err);
+	if (rc == 0)
+		sba_temp_sweep(p->dir_fd);
+	return rc;
 }
 
 static void forget_later(struct sba_place *p)
@@ -140,7 +152,7 @@ static int compare_later(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-static int apply_later(struct sba_place *p, struct sba_error *err)
+int sba_place_settle(struct sba_place *p, struct sba_error *err)
 {
 	if (p->later_n > 0)
 		qsort(p->later, p->later_n, sizeof(*p->later), compare_later);
@@ -159,13 +171,11 @@ static int apply_later(struct sba_place *p, struct sba_error *err)
 
 static int make_top(struct sba_place *p, bool implied)
 {
-	if (mkdirat(p->dir_fd, p->tmp, 0700) < 0)
-		return -errno;
+	p->root_fd = sba_temp_directory(p->dir_fd, p->tmp);
+	if (p->root_fd < 0)
+		return p->root_fd;
 	p->top = SBA_TOP_TREE;
 	p->top_implied = implied;
-	p->root_fd = openat(p->dir_fd, p->tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (p->root_fd < 0)
-		return -errno;
 	sba_beneath_init(&p->beneath, p->root_fd, p->no_openat2);
 	return 0;
 }
@@ -253,12 +263,17 @@ static int make_top_file(struct sba_place *p)
 {
 	if (p->top != SBA_TOP_NONE)
 		return -EEXIST;
-	int fd = make_unnamed(p);
+	/* What is merged into is a directory, and never gives way to a file. */
+	if (p->into)
+		return -ENOTDIR;
+	SBA_CLOSE int fd = make_unnamed(p);
 	if (fd < 0)
 		fd = make_file(p->dir_fd, p->tmp);
-	if (fd >= 0)
-		p->top = SBA_TOP_FILE;
-	return fd;
+	if (fd < 0)
+		return fd;
+	p->top = SBA_TOP_FILE;
+	int rc = sba_temp_lock(fd);
+	return rc < 0 ? rc : sba_move_fd(&fd);
 }
 
 int sba_place_file(struct sba_place *p, const char *rel)
@@ -325,60 +340,4 @@ int sba_place_reopen(struct sba_place *p, const char *rel, struct stat *ret_st)
 	if (fstat(fd, ret_st) < 0)
 		return -errno;
 	return S_ISREG(ret_st->st_mode) ? sba_move_fd(&fd) : -EISDIR;
-}
-
-/* ---- the final name ---- */
-
-/* For file systems without RENAME_NOREPLACE. A link is as good for a file; a
- * directory can at worst replace an empty one that appears right now. */
-static int rename_checked(const struct sba_place *p)
-{
-	struct stat st;
-	if (p->top == SBA_TOP_FILE && linkat(p->dir_fd, p->tmp, p->dir_fd, p->name, 0) == 0)
-		return unlinkat(p->dir_fd, p->tmp, 0) < 0 ? -errno : 0;
-	if (fstatat(p->dir_fd, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return -EEXIST;
-	if (errno != ENOENT)
-		return -errno;
-	return renameat(p->dir_fd, p->tmp, p->dir_fd, p->name) < 0 ? -errno : 0;
-}
-
-/* A link replaces nothing: what is there needs a rename. */
-static int name_file(const struct sba_place *p, bool replace)
-{
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", p->file_fd);
-	if (linkat(AT_FDCWD, path, p->dir_fd, replace ? p->tmp : p->name, AT_SYMLINK_FOLLOW) < 0)
-		return -errno;
-	if (!replace)
-		return 0;
-	return renameat(p->dir_fd, p->tmp, p->dir_fd, p->name) < 0 ? -errno : 0;
-}
-
-static int rename_top(const struct sba_place *p, bool replace)
-{
-	if (p->file_fd >= 0)
-		return name_file(p, replace);
-	if (replace && p->top == SBA_TOP_FILE)
-		return renameat(p->dir_fd, p->tmp, p->dir_fd, p->name) < 0 ? -errno : 0;
-	if (p->no_renameat2)
-		return rename_checked(p);
-	if (renameat2(p->dir_fd, p->tmp, p->dir_fd, p->name, RENAME_NOREPLACE) == 0)
-		return 0;
-	bool unknown = errno == EINVAL || errno == ENOSYS || errno == EPERM;
-	return unknown ? rename_checked(p) : -errno;
-}
-
-int sba_place_publish(struct sba_place *p, bool replace, struct sba_error *err)
-{
-	int rc = p->top == SBA_TOP_TREE ? apply_later(p, err) : 0;
-	if (rc < 0)
-		return rc;
-	rc = rename_top(p, replace);
-	if (rc == -EEXIST || rc == -EISDIR || rc == -ENOTEMPTY)
-		return sba_fail_errno(err, SBA_EEXIST, -rc, "'%s'", p->name);
-	if (rc < 0)
-		return sba_fail_errno(err, SBA_EIO, -rc, "rename to '%s'", p->name);
-	p->top = SBA_TOP_NONE;
-	return 0;
 }

@@ -43,6 +43,26 @@ int sba_path_components(const char *rel);
  * cannot be removed stays. */
 void sba_remove_tree(int dir_fd, const char *name);
 
+/* ---- temporary names (temp.c) ---- */
+
+/* A name of this kind for what shall be called `name`. */
+int sba_temp_name(const char *name, char ret[SBA_LAND_NAME_MAX + 1],
+		  struct sba_error *err) SBA_MUST_CHECK;
+/* Makes and locks a directory; its descriptor, which holds the lock, or -errno. */
+int sba_temp_directory(int dir_fd, const char *name) SBA_MUST_CHECK;
+/* Locks a file for as long as fd is open. 0 or -errno. */
+int sba_temp_lock(int fd) SBA_MUST_CHECK;
+/* Removes what killed clients have left in a directory. */
+void sba_temp_sweep(int dir_fd);
+
+/* ---- patterns of names (exclude.c) ---- */
+
+/* Whether rel, a path from the top of what is copied, stays behind; patterns
+ * (NULL-terminated; NULL: none) as in archive.h. _leaf looks at rel alone, _path
+ * at the directories above it too. */
+bool sba_exclude_leaf(const char *const *patterns, const char *rel, bool is_dir);
+bool sba_exclude_path(const char *const *patterns, const char *rel, bool is_dir);
+
 /* ---- walking a tree of this host (walk.c) ---- */
 
 struct sba_walk;
@@ -58,13 +78,21 @@ struct sba_walk_entry {
 };
 
 /* The file or tree at host_path, named `name` in the archive; with `only`
- * (NULL-terminated, relative paths), nothing but these and their parents. */
-int sba_walk_new(const char *name, const char *host_path, const char *const *only,
-		 struct sba_walk **ret, struct sba_error *err) SBA_MUST_CHECK;
+ * (NULL-terminated, relative paths), nothing but these and their parents. All
+ * but `only` is lent. */
+struct sba_walk_options {
+	const char *name, *host_path;
+	const char *const *only;
+	const char *const *exclude;
+	sba_left_out_fn *left_out; /* may be NULL */
+	void *user;
+};
+int sba_walk_new(const struct sba_walk_options *options, struct sba_walk **ret,
+		 struct sba_error *err) SBA_MUST_CHECK;
 void sba_walk_free(struct sba_walk *w);
 /* 1 with an entry, 0 at the end. Parents come before children, names of a
- * directory in byte order. Adds what cannot be sent to *left_out. */
-int sba_walk_next(struct sba_walk *w, struct sba_walk_entry *ret, uint64_t *left_out,
+ * directory in byte order. */
+int sba_walk_next(struct sba_walk *w, struct sba_walk_entry *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- tar headers (header.c) ---- */
@@ -128,6 +156,8 @@ struct sba_place {
 	char tmp[SBA_LAND_NAME_MAX + 1];
 	enum { SBA_TOP_NONE, SBA_TOP_FILE, SBA_TOP_TREE } top;
 	bool top_implied; /* the tree's top has not been named yet */
+	bool merge;       /* a directory at dest receives what is in the tree */
+	bool into;        /* there is one, and dir_fd is it */
 	bool no_openat2, no_renameat2;
 	int root_fd; /* of the tree */
 	int file_fd; /* of a top that is a file without a name as yet, or -1 */
@@ -141,7 +171,8 @@ struct sba_attributes {
 	struct timespec mtime;
 };
 
-int sba_place_open(struct sba_place *p, const char *dest, struct sba_error *err) SBA_MUST_CHECK;
+int sba_place_open(struct sba_place *p, const char *dest, bool merge,
+		   struct sba_error *err) SBA_MUST_CHECK;
 /* Removes everything that has not been published. */
 void sba_place_close(struct sba_place *p);
 /* Creates a file, and its parents if need be. A descriptor or -errno. */
@@ -153,7 +184,17 @@ int sba_place_directory(struct sba_place *p, const char *rel,
 			const struct sba_attributes *a) SBA_MUST_CHECK;
 /* Opens a file that has landed, for reading. A descriptor or -errno. */
 int sba_place_reopen(struct sba_place *p, const char *rel, struct stat *ret_st) SBA_MUST_CHECK;
-/* Gives everything its mode and time and the top its final name. */
-int sba_place_publish(struct sba_place *p, bool replace, struct sba_error *err) SBA_MUST_CHECK;
+/* Gives everything in the tree its mode and time. */
+int sba_place_settle(struct sba_place *p, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- the final name (publish.c) ---- */
+
+struct sba_publish {
+	bool replace, no_clobber;
+};
+/* Settles the tree, and gives the top its final name or merges it. *ret_kept:
+ * files that were there and stayed. */
+int sba_place_publish(struct sba_place *p, const struct sba_publish *o, uint64_t *ret_kept,
+		      struct sba_error *err) SBA_MUST_CHECK;
 
 #endif

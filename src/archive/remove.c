@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* One for each level of depth, and an end when somebody keeps adding. */
-enum { PASSES_MAX = 256 };
+enum { PASSES_MAX = 2 * SBA_LAND_DEPTH_MAX };
 
 struct removal {
 	int top_fd;

@@ -34,6 +34,9 @@ struct sba_walk {
 	size_t depth;
 	bool listed; /* only the paths in `only` */
 	struct sba_strv only;
+	const char *const *exclude;
+	sba_left_out_fn *left_out;
+	void *user;
 	size_t next;    /* in `only` */
 	size_t told_to; /* parents of only[next] up to here have been handed out */
 };
@@ -77,24 +80,26 @@ static int open_root(const char *host_path, struct stat *st, struct sba_error *e
 	return sba_move_fd(&fd);
 }
 
-int sba_walk_new(const char *name, const char *host_path, const char *const *only,
-		 struct sba_walk **ret, struct sba_error *err)
+int sba_walk_new(const struct sba_walk_options *o, struct sba_walk **ret, struct sba_error *err)
 {
 	struct stat st;
 	struct sba_walk *w = calloc(1, sizeof(*w));
 	if (!w)
 		return sba_fail_nomem(err);
 	sba_buf_init(&w->name, SBA_LAND_PATH_MAX);
-	sba_buf_puts(&w->name, name);
+	sba_buf_puts(&w->name, o->name);
 	w->base_len = w->name.len;
-	w->root_fd = open_root(host_path, &st, err);
+	w->exclude = o->exclude;
+	w->left_out = o->left_out;
+	w->user = o->user;
+	w->root_fd = open_root(o->host_path, &st, err);
 	sba_beneath_init(&w->beneath, w->root_fd, false);
 	int rc = w->root_fd < 0 ? w->root_fd : sba_buf_check(&w->name, "name", err);
-	if (rc == 0 && !S_ISDIR(st.st_mode) && (only || w->base_len == 0))
-		rc = sba_fail(err, SBA_EINVAL, "'%s' is not a directory", host_path);
-	w->listed = only != NULL;
-	if (rc == 0 && only)
-		rc = copy_list(only, &w->only, err);
+	if (rc == 0 && !S_ISDIR(st.st_mode) && (o->only || w->base_len == 0))
+		rc = sba_fail(err, SBA_EINVAL, "'%s' is not a directory", o->host_path);
+	w->listed = o->only != NULL;
+	if (rc == 0 && o->only)
+		rc = copy_list(o->only, &w->only, err);
 	if (rc < 0) {
 		sba_walk_free(w);
 		return rc;
@@ -240,17 +245,30 @@ static int cannot(const struct sba_walk *w, const char *what, int e, struct sba_
 	return sba_fail_errno(err, SBA_EIO, e, "%s '%s'", what, w->name.data);
 }
 
+/* Never an error: 0. */
+static int leave_out(const struct sba_walk *w, enum sba_refusal why)
+{
+	if (w->left_out)
+		w->left_out(w->user, w->name.data, why);
+	return 0;
+}
+
+static enum sba_refusal kind_of(mode_t mode)
+{
+	if (S_ISFIFO(mode))
+		return SBA_REFUSED_FIFO;
+	return S_ISCHR(mode) || S_ISBLK(mode) ? SBA_REFUSED_DEVICE : SBA_REFUSED_OTHER;
+}
+
 static int take_link(struct sba_walk *w, int dir_fd, const char *leaf, const struct stat *st,
-		     struct sba_walk_entry *ret, uint64_t *left_out, struct sba_error *err)
+		     struct sba_walk_entry *ret, struct sba_error *err)
 {
 	ssize_t n = readlinkat(dir_fd, leaf, w->link, sizeof(w->link) - 1);
 	if (n < 0)
 		return cannot(w, "read the link", errno, err);
 	w->link[n] = '\0';
-	if (!stays_inside(relative(w), w->link)) {
-		++*left_out;
-		return 0;
-	}
+	if (!stays_inside(relative(w), w->link))
+		return leave_out(w, SBA_REFUSED_SYMLINK);
 	describe(w, st, '2', ret);
 	ret->mode = 0777;
 	ret->link = w->link;
@@ -279,19 +297,19 @@ static int take_open(struct sba_walk *w, int take_fd, enum role role, struct sba
 
 /* The entry w->name, which is `leaf` in dir_fd: 1, or 0 if it is left out. */
 static int take_leaf(struct sba_walk *w, int dir_fd, const char *leaf, enum role role,
-		     struct sba_walk_entry *ret, uint64_t *left_out, struct sba_error *err)
+		     struct sba_walk_entry *ret, struct sba_error *err)
 {
 	struct stat st;
 	if (fstatat(dir_fd, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return cannot(w, "stat", errno, err);
 	if (role == PARENT && !S_ISDIR(st.st_mode))
 		return 0;
-	if (S_ISLNK(st.st_mode))
-		return take_link(w, dir_fd, leaf, &st, ret, left_out, err);
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		++*left_out;
+	if (sba_exclude_leaf(w->exclude, relative(w), S_ISDIR(st.st_mode)))
 		return 0;
-	}
+	if (S_ISLNK(st.st_mode))
+		return take_link(w, dir_fd, leaf, &st, ret, err);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return leave_out(w, kind_of(st.st_mode));
 	/* Not blocking: a fifo may have taken the file's place by now. */
 	int fd = openat(dir_fd, leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
@@ -312,8 +330,7 @@ static int step_root(struct sba_walk *w, struct sba_walk_entry *ret, struct sba_
 	return rc == 1 && w->base_len == 0 ? 0 : rc;
 }
 
-static int step_directory(struct sba_walk *w, struct sba_walk_entry *ret, uint64_t *left_out,
-			  struct sba_error *err)
+static int step_directory(struct sba_walk *w, struct sba_walk_entry *ret, struct sba_error *err)
 {
 	struct level *l = &w->levels[w->depth - 1];
 	if (l->next == l->names.n) {
@@ -322,7 +339,7 @@ static int step_directory(struct sba_walk *w, struct sba_walk_entry *ret, uint64
 	}
 	const char *leaf = l->names.v[l->next++];
 	int rc = set_name(w, l->name_len, leaf, strlen(leaf), err);
-	return rc < 0 ? rc : take_leaf(w, l->fd, leaf, WHOLE, ret, left_out, err);
+	return rc < 0 ? rc : take_leaf(w, l->fd, leaf, WHOLE, ret, err);
 }
 
 /* How much of `path` are directories that have been handed out for `before`. */
@@ -347,8 +364,7 @@ static void next_listed(struct sba_walk *w)
 }
 
 /* Hands out the next parent of the listed path, or the path itself. */
-static int step_list(struct sba_walk *w, struct sba_walk_entry *ret, uint64_t *left_out,
-		     struct sba_error *err)
+static int step_list(struct sba_walk *w, struct sba_walk_entry *ret, struct sba_error *err)
 {
 	const char *path = w->only.v[w->next];
 	const char *slash = strchr(path + w->told_to, '/');
@@ -363,7 +379,7 @@ static int step_list(struct sba_walk *w, struct sba_walk_entry *ret, uint64_t *l
 	if (dir_fd < 0 && !gone)
 		return cannot(w, "open the parent of", -dir_fd, err);
 	enum role role = slash ? PARENT : WHOLE;
-	rc = gone ? 0 : take_leaf(w, dir_fd, leaf, role, ret, left_out, err);
+	rc = gone ? 0 : take_leaf(w, dir_fd, leaf, role, ret, err);
 	if (slash && rc == 1)
 		w->told_to = len + 1;
 	else
@@ -371,17 +387,16 @@ static int step_list(struct sba_walk *w, struct sba_walk_entry *ret, uint64_t *l
 	return rc;
 }
 
-int sba_walk_next(struct sba_walk *w, struct sba_walk_entry *ret, uint64_t *left_out,
-		  struct sba_error *err)
+int sba_walk_next(struct sba_walk *w, struct sba_walk_entry *ret, struct sba_error *err)
 {
 	for (;;) {
 		int rc;
 		if (!w->root_done)
 			rc = step_root(w, ret, err);
 		else if (w->depth > 0)
-			rc = step_directory(w, ret, left_out, err);
+			rc = step_directory(w, ret, err);
 		else if (w->next < w->only.n)
-			rc = step_list(w, ret, left_out, err);
+			rc = step_list(w, ret, err);
 		else
 			return 0;
 		if (rc != 0)

@@ -27,7 +27,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 	(void)flag, (void)ftw;
 	/* What has landed: files and directories, nothing special about them. */
 	must(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode));
-	must((st->st_mode & 07022) == 0 && (S_ISDIR(st->st_mode) || st->st_nlink == 1));
+	must((st->st_mode & 07000) == 0 && (S_ISDIR(st->st_mode) || st->st_nlink == 1));
 	return remove(path);
 }
 

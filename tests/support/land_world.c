@@ -9,10 +9,16 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/filter.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { TAR_MAX = 64 << 20, TIME_LIMIT_S = 60 };
@@ -181,4 +187,20 @@ uint64_t world_refused(const struct world *w)
 	for (int i = 0; i < SBA_REFUSED_KINDS; i++)
 		n += w->report.refused[i];
 	return n;
+}
+
+void world_block_openat2(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { SBA_ARRAY_LEN(filter), filter };
+	const struct open_how how = { .flags = O_PATH };
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+	assert_int_equal(syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how)), -1);
+	assert_int_equal(errno, ENOSYS);
 }

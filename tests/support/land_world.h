@@ -38,5 +38,8 @@ void world_assert_content(const struct world *w, const char *path, const char *c
 /* As snprintf, but too long a text fails the test. */
 void world_path(char *ret, size_t size, const char *fmt, ...) SBA_PRINTF(3, 4);
 uint64_t world_refused(const struct world *w); /* of any kind */
+/* From now on openat2 answers ENOSYS in this process, by seccomp; fails the
+ * test unless it is so. */
+void world_block_openat2(void);
 
 #endif
