@@ -43,10 +43,11 @@ enum {
 	SBA_CHANNEL_GOODBYE_MS = 200,         /* for the last frames to go out */
 
 	/* archive */
-	SBA_LAND_NAME_MAX = 255, /* one component */
+	SBA_LAND_NAME_MAX = 255,          /* one component */
 	SBA_LAND_PATH_MAX = 32 * SBA_KIB, /* beyond PATH_MAX: nothing is opened by a whole path */
 	SBA_LAND_DEPTH_MAX = 1024,
-	SBA_TEMP_NAMES_MAX = 65536, /* of a directory, looked through for what a killed client left */
+	SBA_TEMP_NAMES_MAX =
+		65536, /* of a directory, looked through for what a killed client left */
 	SBA_LAND_LATER_MAX = 64 * SBA_MIB, /* directories that wait for their mode */
 	SBA_LAND_TRAIL_MAX = SBA_MIB,      /* zeros after a tar's end */
 	SBA_PACK_DEPTH_MAX = 128,          /* one descriptor each */
