@@ -65,6 +65,7 @@ enum {
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,
 	SBA_CHANGES_MAX = 16 * SBA_MIB, /* paths that a fork removes */
+	SBA_KEY_MAX = 64 * SBA_KIB,     /* what a program that prints a key may print */
 
 	/* HTTP server */
 	SBA_HTTP_REQUEST_MAX = 64 * SBA_MIB, /* one request body; CLIs send whole histories */

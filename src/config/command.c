@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program of this host that prints a key. No shell takes part, and what it
+ * prints is shown nowhere: not even where it fails, since it may be the key.
+ */
+#include "config/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "engine/engine.h"
+
+enum {
+	KEY_COMMAND_MS = 30 * 1000,
+	END_LOOK_MS = 10, /* between its last word and its end */
+};
+
+extern char **environ;
+
+/* ---- words ---- */
+
+/* One word at *at into b; false: a quote is open. */
+static bool take_word(const char **at, struct sba_buf *b)
+{
+	char quote = '\0';
+	const char *c = *at;
+	sba_buf_puts(b, "");
+	for (; *c && (quote || !strchr(" \t\r\n", *c)); c++) {
+		if (quote ? *c == quote : *c == '\'' || *c == '"')
+			quote = quote ? '\0' : *c;
+		else if (*c == '\\' && quote != '\'' && c[1])
+			sba_buf_putc(b, *++c);
+		else
+			sba_buf_putc(b, *c);
+	}
+	*at = c;
+	return !quote;
+}
+
+int sba_command_split(const char *text, char ***ret, struct sba_error *err)
+{
+	SBA_STRV struct sba_strv words = { 0 };
+	for (const char *at = text + strspn(text, " \t\r\n"); *at; at += strspn(at, " \t\r\n")) {
+		SBA_BUF struct sba_buf b = SBA_BUF_INIT(SBA_ARG_MAX);
+		if (!take_word(&at, &b))
+			return sba_fail(err, SBA_ECONFIG, "a command with a quote left open");
+		int rc = sba_buf_check(&b, "a command", err);
+		if (rc == 0)
+			rc = sba_strv_add(&words, b.data ? b.data : "", err);
+		if (rc < 0)
+			return rc;
+	}
+	if (!words.n || !*words.v[0])
+		return sba_fail(err, SBA_ECONFIG, "a command without a program");
+	*ret = sba_move(&words.v);
+	words.n = 0;
+	return 0;
+}
+
+void sba_command_free(char **argv)
+{
+	for (size_t i = 0; argv && argv[i]; i++)
+		free(argv[i]);
+	free(argv);
+}
+
+/* ---- running it ---- */
+
+/* The signals that our program handles are at their defaults there. */
+static int spawn(const char *const *argv, int out, pid_t *ret)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t all, none;
+	sigfillset(&all);
+	sigemptyset(&none);
+	if (posix_spawn_file_actions_init(&files))
+		return ENOMEM;
+	if (posix_spawnattr_init(&attr)) {
+		posix_spawn_file_actions_destroy(&files);
+		return ENOMEM;
+	}
+	int rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	if (rc == 0)
+		rc = posix_spawnp(ret, argv[0], &files, &attr, (char **)(uintptr_t)argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return rc;
+}
+
+/* All of its output, which is more than a key if it is longer than that. */
+static int read_all(int fd, struct sba_buf *b, struct sba_until until, struct sba_error *err)
+{
+	for (;;) {
+		char piece[4096];
+		int rc = sba_wait_fd(fd, POLLIN, until, err);
+		if (rc < 0)
+			return rc;
+		ssize_t n = read(fd, piece, sizeof(piece));
+		if (n > 0)
+			sba_buf_put(b, piece, (size_t)n);
+		explicit_bzero(piece, sizeof(piece));
+		if (n < 0 && errno != EINTR)
+			return sba_fail_errno(err, SBA_EIO, errno, "read");
+		if (n == 0)
+			return 0;
+		if (b->failed == SBA_ENOMEM)
+			return sba_fail_nomem(err);
+		if (b->failed)
+			return sba_fail(err, SBA_ELIMIT, "it printed more than a key");
+	}
+}
+
+static int await_end(pid_t pid, struct sba_until until, int *ret_status, struct sba_error *err)
+{
+	for (;;) {
+		pid_t ended = waitpid(pid, ret_status, WNOHANG);
+		if (ended == pid)
+			return 0;
+		if (ended < 0 && errno != EINTR)
+			return sba_fail_errno(err, SBA_EIO, errno, "wait");
+		int rc = sba_until_check(until, err);
+		if (rc < 0)
+			return rc;
+		(void)!sba_wait_fd(-1, 0, sba_until_sooner(until, END_LOOK_MS), NULL);
+	}
+}
+
+static int verdict(int status, const struct sba_buf *b, struct sba_error *err)
+{
+	if (WIFSIGNALED(status))
+		return sba_fail(err, SBA_ECONFIG, "it was ended by signal %d", WTERMSIG(status));
+	if (WEXITSTATUS(status) != 0)
+		return sba_fail(err, SBA_ECONFIG, "it failed with exit status %d",
+				WEXITSTATUS(status));
+	size_t len = b->data ? strcspn(b->data, "\r\n") : 0;
+	if (len == 0)
+		return sba_fail(err, SBA_ECONFIG, "it printed no key");
+	if (len < b->len && memchr(b->data, '\0', b->len))
+		return sba_fail(err, SBA_ECONFIG, "what it printed is no text");
+	return 0;
+}
+
+static int run(const char *const *argv, struct sba_until until, struct sba_buf *b,
+	       struct sba_error *err)
+{
+	int ends[2], status = 0;
+	pid_t pid;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "pipe");
+	SBA_CLOSE int in = ends[0];
+	int failed = spawn(argv, ends[1], &pid);
+	close(ends[1]);
+	if (failed)
+		return sba_fail_errno(err, SBA_ECONFIG, failed, "it cannot be run");
+	int rc = read_all(in, b, until, err);
+	if (rc == 0)
+		rc = await_end(pid, until, &status, err);
+	if (rc < 0) {
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return rc;
+	}
+	return verdict(status, b, err);
+}
+
+int sba_key_command(const char *const *argv, int64_t timeout_ms, struct sba_cancel *cancel,
+		    char **ret, struct sba_error *err)
+{
+	int64_t ms = timeout_ms > 0 ? timeout_ms : KEY_COMMAND_MS;
+	struct sba_until until = sba_until_in(ms);
+	struct sba_buf b = SBA_BUF_INIT(SBA_KEY_MAX);
+	until.cancel_fd = sba_cancel_fd(cancel);
+	/* Growing would leave copies behind. */
+	if (sba_buf_reserve(&b, SBA_KEY_MAX))
+		b.data[0] = '\0';
+	int rc = run(argv, until, &b, err);
+	if (rc == SBA_ETIMEOUT)
+		sba_fail(err, rc, "it did not end within %lld s", (long long)((ms + 999) / 1000));
+	char *key = rc == 0 ? strndup(b.data, strcspn(b.data, "\r\n")) : NULL;
+	if (b.data)
+		explicit_bzero(b.data, b.cap);
+	sba_buf_fini(&b);
+	if (rc == 0 && !key)
+		rc = sba_fail_nomem(err);
+	if (rc < 0)
+		return sba_wrap(err, rc, "key command '%.200s'", argv[0]);
+	*ret = key;
+	return 0;
+}
