@@ -94,6 +94,28 @@ int sba_container_kill(struct sba_engine *e, const char *id, struct sba_until un
 	return rc < 0 ? rc : sba_engine_call_until(e, &r, until, NULL, err);
 }
 
+int sba_container_rename(struct sba_engine *e, const char *id, const char *name,
+			 struct sba_until until, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	struct sba_error why;
+	char tried[160];
+	snprintf(tried, sizeof(tried), "rename container '%.64s'", id);
+	put_container(&path, id, "/rename");
+	sba_query_put(&path, "name", name);
+	struct sba_request r = { .method = "POST", .path = path.data, .tried = tried };
+	int rc = sba_buf_check(&path, "the request's path", &why);
+	/* Whether it happened must be known. */
+	until.cancel_fd = -1;
+	if (rc == 0)
+		rc = sba_engine_call_until(e, &r, until, NULL, &why);
+	if (rc == SBA_EENGINE && strcasestr(why.text, "same name as its current"))
+		rc = why.code = SBA_EEXIST;
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
 int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until until,
 			  json_t **ret, struct sba_error *err)
 {

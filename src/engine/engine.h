@@ -85,6 +85,9 @@ int sba_container_start(struct sba_engine *e, const char *id, struct sba_until u
 /* SIGKILL to its first process. Ignores the handle's cancel token. */
 int sba_container_kill(struct sba_engine *e, const char *id, struct sba_until until,
 		       struct sba_error *err) SBA_MUST_CHECK;
+/* SBA_EEXIST: that name is taken, be it by itself. Ignores the handle's cancel token. */
+int sba_container_rename(struct sba_engine *e, const char *id, const char *name,
+			 struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
 int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until until,
 			  json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* All containers, newest first, stopped ones too, that carry every label "k=v" or "k" of the
