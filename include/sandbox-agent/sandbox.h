@@ -40,6 +40,7 @@ struct sba_sandbox_options {
 		*allow; /* HOST[:PORT], *.suffix, CIDR: what a sealed one reaches; NULL-ended */
 	const char *runtime; /* NULL: the engine's */
 	const char *ca_file; /* PEM bundle that programs inside shall trust, or NULL */
+	bool pool; /* claims one that is ready, where there is one; see sba_pool_claim() */
 };
 
 /* Makes and starts one. SBA_EIMAGE: image not there. SBA_EEXIST: name taken.
@@ -64,8 +65,9 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
 struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
 		*allow, *base_url, *key_env;
-	const char *state;       /* "idle", "working", "created", "paused", "changing", "gone",
-				  * "broken" */
+	const char *pool;        /* of what came from the pool: a hash of what it was made for */
+	const char *state;       /* "idle", "working", "ready" (in the pool), "created", "paused",
+				  * "changing", "gone", "broken" */
 	const char *reason;      /* of "gone": "keepalive", "removed", …; else "" */
 	int64_t created;         /* UNIX seconds */
 	int64_t keepalive_ms;    /* 0: never ends for idleness */
@@ -77,8 +79,9 @@ SBA_API const struct sba_sandbox_info *sba_sandbox_info(const struct sba_sandbox
 
 /* Zero means the default everywhere. */
 struct sba_list_options {
-	const char *prefix;             /* NULL: the default; "*": every prefix */
-	bool all;                       /* also what is half-made or went within the last hour */
+	const char *prefix; /* NULL: the default; "*": every prefix */
+	bool all;   /* also what is ready in the pool, half-made, or went within the last hour */
+	bool ready; /* only what is ready in the pool */
 	const char *tag, *agent, *name; /* only these */
 };
 struct sba_sandbox_list;
@@ -88,6 +91,29 @@ SBA_API size_t sba_sandbox_list_count(const struct sba_sandbox_list *l);
 SBA_API const struct sba_sandbox_info *sba_sandbox_list_at(const struct sba_sandbox_list *l,
 							   size_t n);
 SBA_API void sba_sandbox_list_free(struct sba_sandbox_list *l);
+
+/* ---- the pool: sandboxes that are ready before anybody wants them ---- */
+
+enum { SBA_POOL_MAX = 100 };
+
+/* Makes as many as are missing until `count` (1 to SBA_POOL_MAX) are ready for a claim
+ * with the same options, in whatever process. Several that fill at once do not
+ * make more. options->name and max_sandboxes do not count; an env is refused, as
+ * anybody may claim. Each ends as every other sandbox does: after its keepalive,
+ * which begins anew once it is used. *ret_made (may be NULL): how many it made,
+ * told on failure too. SBA_EUNSUPPORTED: on Podman. */
+SBA_API int sba_pool_fill(struct sba_engine *e, const struct sba_sandbox_options *options,
+			  size_t count, size_t *ret_made, struct sba_error *err);
+/* Takes one that was made with the same options and gives it its name; from then
+ * on it is a sandbox as any other, and counts as one, but for its hostname and its
+ * age. Of several that claim, in whatever process, each has its own. SBA_ENOTFOUND:
+ * none is ready, or the options have an env. Else as sba_sandbox_create(). */
+SBA_API int sba_pool_claim(struct sba_engine *e, const struct sba_sandbox_options *options,
+			   struct sba_sandbox **ret, struct sba_error *err);
+/* Removes what is ready and nobody has claimed, all or those of an agent.
+ * *ret_removed may be NULL. */
+SBA_API int sba_pool_drain(struct sba_engine *e, const char *prefix, const char *agent,
+			   int *ret_removed, struct sba_error *err);
 
 /* Everything about one as JSON text: our view, and the engine's inspect of both
  * containers with the values of environment variables left out. The caller

@@ -93,6 +93,32 @@ static int check_runtime(const struct sba_making *m, struct sba_error *err)
 	return 0;
 }
 
+static int check_reserved(const struct sba_making *m, struct sba_error *err)
+{
+	const char *name = m->o.name;
+	if (sba_ends_with(name, SBA_SIDECAR_SUFFIX))
+		return sba_fail(err, SBA_EINVAL,
+				"sandbox '%s': '%s' is the end of a sidecar's name", name,
+				SBA_SIDECAR_SUFFIX);
+	if (!m->members && sba_member_name(name))
+		return sba_fail(err, SBA_EINVAL,
+				"sandbox '%s': '%s' and a hash are names of the pool's members",
+				name, SBA_MEMBER);
+	return 0;
+}
+
+static int make_name(struct sba_making *m, struct sba_error *err)
+{
+	char hash[9];
+	int rc;
+	if (!m->members)
+		return sba_name_make(m->made_name, err);
+	rc = sba_random_hex(hash, 4, err);
+	if (rc == 0)
+		snprintf(m->made_name, sizeof(m->made_name), SBA_MEMBER "%s", hash);
+	return rc;
+}
+
 static int resolve(struct sba_making *m, struct sba_error *err)
 {
 	struct sba_sandbox_options *o = &m->o;
@@ -101,8 +127,8 @@ static int resolve(struct sba_making *m, struct sba_error *err)
 	int rc = 0;
 	if (!o->prefix)
 		o->prefix = SBA_DEFAULT_PREFIX;
-	if (!o->name) {
-		rc = sba_name_make(m->made_name, err);
+	if (!o->name || m->members) {
+		rc = make_name(m, err);
 		o->name = m->made_name;
 	}
 	if (rc == 0)
@@ -115,18 +141,13 @@ static int resolve(struct sba_making *m, struct sba_error *err)
 		rc = check_network(o, err);
 	if (rc == 0)
 		rc = check_runtime(m, err);
-	if (rc == 0 && sba_ends_with(o->name, SBA_SIDECAR_SUFFIX))
-		rc = sba_fail(err, SBA_EINVAL, "sandbox '%s': '%s' is the end of a sidecar's name",
-			      o->name, SBA_SIDECAR_SUFFIX);
+	if (rc == 0)
+		rc = check_reserved(m, err);
 	o->keepalive_ms = or_default(o->keepalive_ms, default_keepalive_ms);
 	o->max_lifetime_ms = or_default(o->max_lifetime_ms, default_lifetime_ms);
 	o->memory = or_default(o->memory, default_memory);
 	o->pids = or_default(o->pids, DEFAULT_PIDS);
 	o->max_sandboxes = or_default(o->max_sandboxes, DEFAULT_SANDBOXES);
-	if (rc == 0)
-		rc = resolve_cpus(m, err);
-	if (rc == 0)
-		rc = resolve_host(m, err);
 	if (rc == 0)
 		rc = sba_random_hex(m->id, SBA_SANDBOX_ID_LEN / 2, err);
 	if (rc == 0 && o->ca_file)
@@ -152,6 +173,8 @@ static int look_at_image(struct sba_making *m, struct sba_error *err)
 	}
 	if (rc < 0)
 		return rc;
+	const char *id = sba_json_str(image, "Id");
+	snprintf(m->image_id, sizeof(m->image_id), "%s", id ? id : "");
 	const char *arch = sba_json_str(image, "Architecture");
 	if (arch && strcmp(arch, "amd64") != 0)
 		return sba_fail(err, SBA_EUNSUPPORTED,
@@ -183,6 +206,12 @@ static bool name_was_freed(struct sba_making *m)
 	return freed;
 }
 
+int sba_making_name_taken(const struct sba_making *m, struct sba_error *err)
+{
+	int rc = sba_fail(err, SBA_EEXIST, "there is already a sandbox '%s'", m->o.name);
+	return sba_hint(err, rc, "end it:  sandbox-agent rm %s", m->o.name);
+}
+
 static int create_container(struct sba_making *m, const json_t *spec, bool sidecar, char *ret_id,
 			    struct sba_error *err)
 {
@@ -197,8 +226,7 @@ static int create_container(struct sba_making *m, const json_t *spec, bool sidec
 		rc = sba_container_create(m->engine, name, spec, until, ret_id, err);
 	if (rc != SBA_EEXIST)
 		return rc;
-	sba_fail(err, SBA_EEXIST, "there is already a sandbox '%s'", m->o.name);
-	return sba_hint(err, rc, "end it:  sandbox-agent rm %s", m->o.name);
+	return sba_making_name_taken(m, err);
 }
 
 static void *start_sidecar(void *user)
@@ -237,7 +265,9 @@ static int place_guest(struct sba_making *m, struct sba_error *err)
 static int make_main(struct sba_making *m, const json_t *sidecar, struct sba_error *err)
 {
 	SBA_JSON json_t *spec = NULL;
-	int rc = sba_spec_sandbox(m, &spec, err);
+	int rc = resolve_cpus(m, err);
+	if (rc == 0)
+		rc = sba_spec_sandbox(m, &spec, err);
 	if (rc == 0)
 		rc = create_container(m, spec, false, m->sandbox->container, err);
 	if (rc == 0)
@@ -294,15 +324,13 @@ static int roll_back(struct sba_making *m)
 	return rc;
 }
 
-static int make(struct sba_making *m, struct sba_error *err)
+int sba_making_make(struct sba_making *m, struct sba_error *err)
 {
-	int rc = resolve(m, err);
-	if (rc == 0)
-		rc = look_at_image(m, err);
+	int rc = resolve_host(m, err);
 	if (rc == 0)
 		rc = sba_image_sidecar(m->engine, SBA_OWN_REPOSITORY, m->sidecar_ref, err);
 	if (rc == 0)
-		rc = sba_labels_make(&m->o, m->id, &m->labels, err);
+		rc = sba_labels_make(&m->o, m->id, m->members ? m->pool : NULL, &m->labels, err);
 	if (rc < 0)
 		return rc;
 	m->sandbox->labels = json_incref(m->labels);
@@ -314,29 +342,47 @@ static int make(struct sba_making *m, struct sba_error *err)
 	return rc;
 }
 
+int sba_making_init(struct sba_making *m, struct sba_engine *e,
+		    const struct sba_sandbox_options *options, struct sba_error *err)
+{
+	m->engine = e;
+	m->o = *options;
+	sba_buf_init(&m->ca, SBA_CONFIG_MAX);
+	m->sandbox = calloc(1, sizeof(*m->sandbox));
+	if (!m->sandbox)
+		return sba_fail_nomem(err);
+	m->sandbox->engine = e;
+	m->sandbox->sidecar_state = "idle";
+	m->sandbox->info.reason = "";
+	m->sandbox->info.state = "idle";
+	int rc = sba_session_new(m->sandbox, &m->sandbox->session, err);
+	if (rc == 0)
+		rc = resolve(m, err);
+	if (rc == 0)
+		rc = look_at_image(m, err);
+	return rc;
+}
+
+void sba_making_fini(struct sba_making *m)
+{
+	json_decref(m->labels);
+	sba_buf_fini(&m->ca);
+	sba_sandbox_close(m->sandbox);
+}
+
 int sba_sandbox_create(struct sba_engine *e, const struct sba_sandbox_options *options,
 		       struct sba_sandbox **ret, struct sba_error *err)
 {
-	struct sba_making m = { .engine = e, .o = *options };
-	sba_buf_init(&m.ca, SBA_CONFIG_MAX);
-	m.sandbox = calloc(1, sizeof(*m.sandbox));
-	if (!m.sandbox)
-		return sba_fail_nomem(err);
-	m.sandbox->engine = e;
-	m.sandbox->sidecar_state = "idle";
-	m.sandbox->info.reason = "";
-	int rc = sba_session_new(m.sandbox, &m.sandbox->session, err);
+	struct sba_making m = { 0 };
+	int rc = sba_making_init(&m, e, options, err);
+	if (rc == 0 && options->pool)
+		rc = sba_member_take(&m, err);
 	if (rc == 0)
-		rc = make(&m, err);
-	json_decref(m.labels);
-	sba_buf_fini(&m.ca);
-	if (rc < 0) {
-		sba_sandbox_close(m.sandbox);
-		return sba_wrap(err, rc, "make a sandbox");
-	}
-	m.sandbox->info.state = "idle";
-	*ret = m.sandbox;
-	return 0;
+		rc = sba_making_make(&m, err);
+	if (rc >= 0)
+		*ret = sba_move(&m.sandbox);
+	sba_making_fini(&m);
+	return rc < 0 ? sba_wrap(err, rc, "make a sandbox") : 0;
 }
 
 /* ---- small things of a handle ---- */

@@ -28,17 +28,6 @@ static struct sba_sandbox *entry_of(struct sba_found *f, struct sba_engine *e, c
 	return sba_found_new(f, e);
 }
 
-/* The name that a container of ours with these labels must have; one made from a
- * committed image of ours carries the labels but not the name. */
-static bool name_agrees(const json_t *container, const json_t *labels, bool sidecar)
-{
-	const char *name = sba_json_str(container, "Names.#0");
-	char expected[2 * SBA_NAME_MAX + 16];
-	snprintf(expected, sizeof(expected), "/%s-%s%s", sba_label_get(labels, "prefix"),
-		 sba_label_get(labels, "name"), sidecar ? SBA_SIDECAR_SUFFIX : "");
-	return name && strcmp(name, expected) == 0;
-}
-
 static const char *state_of(const char *engine_state)
 {
 	static const struct {
@@ -56,14 +45,23 @@ static const char *state_of(const char *engine_state)
 	return "changing";
 }
 
-static int add(struct sba_found *f, struct sba_engine *e, const json_t *container)
+/* The labels, saying the name that the container has. */
+static json_t *labels_of(const json_t *container, const char *name)
+{
+	json_t *labels = json_object_get(container, "Labels");
+	if (!name || strcmp(name, sba_label_get(labels, "name")) == 0)
+		return json_incref(labels);
+	return sba_labels_with_name(labels, name);
+}
+
+static int add(struct sba_found *f, struct sba_engine *e, const json_t *list,
+	       const json_t *container)
 {
 	const json_t *labels = json_object_get(container, "Labels");
-	const char *id = sba_json_str(container, "Id");
-	const char *role = sba_label_get(labels, "role");
-	bool sidecar = strcmp(role, "sidecar") == 0;
-	if (!id || strlen(id) >= SBA_ID_MAX || (!sidecar && strcmp(role, "sandbox") != 0) ||
-	    !*sba_label_get(labels, "id") || !name_agrees(container, labels, sidecar))
+	const char *id = sba_json_str(container, "Id"), *name = NULL;
+	bool claimed = false, sidecar = sba_ours_sidecar(container, &claimed);
+	if (!id || strlen(id) >= SBA_ID_MAX || !*sba_label_get(labels, "id") ||
+	    (!sidecar && !sba_ours_main(list, container, &name)))
 		return 0;
 	struct sba_sandbox *s = entry_of(f, e, sba_label_get(labels, "id"));
 	if (!s)
@@ -71,9 +69,12 @@ static int add(struct sba_found *f, struct sba_engine *e, const json_t *containe
 	memcpy(sidecar ? s->sidecar : s->container, id, strlen(id) + 1);
 	if (!sidecar || !s->labels) {
 		json_decref(s->labels);
-		s->labels = json_incref((json_t *)(uintptr_t)labels);
+		s->labels = labels_of(container, name);
+		if (!s->labels)
+			return SBA_ENOMEM;
 		sba_labels_read(s->labels, &s->info);
 	}
+	s->claimed = s->claimed || claimed;
 	const char *state = state_of(sba_json_str(container, "State"));
 	if (sidecar)
 		s->sidecar_state = state;
@@ -96,6 +97,8 @@ static void settle_state(struct sba_sandbox *s)
 		s->info.state = "broken";
 	else if (strcmp(s->sidecar_state, "idle") != 0)
 		s->info.state = s->sidecar_state;
+	else if (*s->info.pool && sba_member_name(s->info.name))
+		s->info.state = s->claimed ? "changing" : "ready";
 }
 
 static bool has_ended(const struct sba_sandbox *s)
@@ -138,7 +141,7 @@ int sba_found_get_until(struct sba_engine *e, const char *const *labels, struct 
 	json_t *container;
 	json_array_foreach(list, i, container)
 	{
-		if (add(&f, e, container) < 0) {
+		if (add(&f, e, list, container) < 0) {
 			sba_found_fini(&f);
 			return sba_fail_nomem(err);
 		}
@@ -272,6 +275,12 @@ int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 
 int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
 {
+	if (strcmp(s->info.state, "ready") == 0)
+		return sba_hint(err,
+				sba_fail(err, SBA_EREFUSED,
+					 "sandbox '%s' is one of the pool: nobody's yet",
+					 s->info.name),
+				"run and up claim one, pool drain ends them");
 	if (*s->container && *s->sidecar)
 		return 0;
 	return sba_hint(err,
@@ -298,8 +307,11 @@ struct sba_sandbox_list {
 
 static bool wanted(const struct sba_sandbox *s, const struct sba_list_options *o)
 {
-	/* What somebody took away on purpose is no news. */
-	if (strcmp(s->info.reason, "removed") == 0)
+	bool gone = strcmp(s->info.state, "gone") == 0;
+	/* What somebody took away on purpose is no news, nor what nobody had. */
+	if (strcmp(s->info.reason, "removed") == 0 || (gone && sba_member_unclaimed(s)))
+		return false;
+	if (o->ready && strcmp(s->info.state, "ready") != 0)
 		return false;
 	if (o->tag && strcmp(o->tag, s->info.tag) != 0)
 		return false;
@@ -307,8 +319,8 @@ static bool wanted(const struct sba_sandbox *s, const struct sba_list_options *o
 		return false;
 	if (o->name && strcmp(o->name, s->info.name) != 0)
 		return false;
-	return o->all ||
-	       (strcmp(s->info.state, "gone") != 0 && strcmp(s->info.state, "created") != 0);
+	return o->all || o->ready ||
+	       (!gone && strcmp(s->info.state, "created") != 0 && !sba_member_unclaimed(s));
 }
 
 static void count_commands(struct sba_sandbox *s)

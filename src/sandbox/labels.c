@@ -100,8 +100,8 @@ static int set_int(json_t *labels, const char *name, int64_t value)
 	return set(labels, name, text);
 }
 
-int sba_labels_make(const struct sba_sandbox_options *o, const char *id, json_t **ret,
-		    struct sba_error *err)
+int sba_labels_make(const struct sba_sandbox_options *o, const char *id, const char *pool,
+		    json_t **ret, struct sba_error *err)
 {
 	char made_by[256];
 	creator(made_by, sizeof(made_by));
@@ -122,7 +122,9 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, json_t 
 	      set(l, "version", SBA_VERSION) || set(l, "creator", made_by) ||
 	      set_int(l, "created", sba_unix_ms() / 1000) ||
 	      set_int(l, "keepalive", o->keepalive_ms) ||
-	      set_int(l, "max-lifetime", o->max_lifetime_ms);
+	      set_int(l, "max-lifetime", o->max_lifetime_ms) ||
+	      /* said in any case: a committed image may say something else */
+	      set(l, "pool", pool);
 	if (bad)
 		return sba_fail(err, SBA_EINVAL, "labels: a value is not valid UTF-8");
 	*ret = sba_move(&l);
@@ -133,6 +135,16 @@ json_t *sba_labels_with_role(const json_t *labels, const char *role)
 {
 	json_t *copy = json_copy((json_t *)(uintptr_t)labels);
 	if (copy && set(copy, "role", role)) {
+		json_decref(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+json_t *sba_labels_with_name(const json_t *labels, const char *name)
+{
+	json_t *copy = json_copy((json_t *)(uintptr_t)labels);
+	if (copy && set(copy, "name", name)) {
 		json_decref(copy);
 		return NULL;
 	}
@@ -160,6 +172,7 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->allow = sba_label_get(labels, "allow");
 	info->base_url = sba_label_get(labels, "base-url");
 	info->key_env = sba_label_get(labels, "key-env");
+	info->pool = sba_label_get(labels, "pool");
 	info->created = get_int(labels, "created");
 	info->keepalive_ms = get_int(labels, "keepalive");
 	info->max_lifetime_ms = get_int(labels, "max-lifetime");

@@ -16,6 +16,9 @@ struct sba_making {
 	struct sba_sandbox_options o; /* every default resolved */
 	char made_name[SBA_NAME_MAX];
 	char id[SBA_SANDBOX_ID_LEN + 1];
+	char image_id[96];
+	char pool[SBA_POOL_SPEC_LEN + 1]; /* what a member of the pool is for */
+	size_t members;                   /* at most so many of them; 0: it is no member */
 	char sidecar_ref[SBA_REF_MAX];
 	bool as_root;          /* the image's user is root */
 	char host_address[64]; /* what the host's name inside stands for */
@@ -27,12 +30,40 @@ struct sba_making {
 	struct sba_error start_err;
 };
 
+/* ---- create.c ---- */
+
+/* Resolves the options and looks at the image. m owns its sandbox until that is
+ * taken out of it; always end with sba_making_fini(). */
+int sba_making_init(struct sba_making *m, struct sba_engine *e,
+		    const struct sba_sandbox_options *options,
+		    struct sba_error *err) SBA_MUST_CHECK;
+void sba_making_fini(struct sba_making *m);
+/* The two containers. On failure nothing is left. */
+int sba_making_make(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
+/* SBA_EEXIST, in words. */
+int sba_making_name_taken(const struct sba_making *m, struct sba_error *err);
+
+/* ---- pool.c ---- */
+
+/* 1: m has claimed a member of the pool that suits it; 0: there is none. */
+int sba_member_take(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
+/* What a member must have been made for to suit m: a hash. */
+int sba_member_spec(const struct sba_making *m, char ret[SBA_POOL_SPEC_LEN + 1],
+		    struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- room.c ---- */
 
-/* Once both containers exist: SBA_ELIMIT if there are more of this prefix than
- * may be, in the order in which the engine made them, so that of several clients
- * at once exactly those beyond the limit give way. Sweeps litter by the way. */
+/* Once both containers exist: SBA_ELIMIT if there are more of this prefix (or
+ * members of the pool like it) than may be, in the order in which the engine made
+ * them, so that of several clients at once exactly those beyond the limit give
+ * way. Sweeps litter by the way. */
 int sba_room_check(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
+/* For a claimed one, which is older than it counts: whether there is room besides
+ * all others. At the limit claims at once may all be refused. */
+int sba_room_check_claimed(const struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
+/* The same of a list that was got already. */
+int sba_room_left(const struct sba_making *m, const struct sba_found *f,
+		  struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- spec.c ---- */
 

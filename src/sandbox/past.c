@@ -80,7 +80,7 @@ static int entry_of(struct sba_found *f, struct sba_engine *e, const json_t *att
 
 /* A removal kills both halves, and the sidecar may have seen its first victim;
  * where a code of the sidecar tells more, that counts. */
-static void learn(struct sba_sandbox *s, const char *action, const json_t *attributes)
+static void learn_reason(struct sba_sandbox *s, const char *action, const json_t *attributes)
 {
 	const char *text = sba_json_str(attributes, "exitCode");
 	int64_t code = 0;
@@ -97,6 +97,23 @@ static void learn(struct sba_sandbox *s, const char *action, const json_t *attri
 	bool gone = strcmp(action, "destroy") == 0 || strcmp(action, "remove") == 0; /* Podman's */
 	if (gone && strcmp(s->info.reason, "killed") == 0)
 		s->info.reason = "removed";
+}
+
+/* A member of the pool was called what its container was called last. */
+static int learn_name(struct sba_sandbox *s, const json_t *attributes)
+{
+	const char *name = sba_json_str(attributes, "name");
+	size_t len = strlen(s->info.prefix);
+	if (!*s->info.pool || strcmp(sba_label_get(attributes, "role"), "sandbox") != 0 || !name ||
+	    strncmp(name, s->info.prefix, len) != 0 || name[len] != '-')
+		return 0;
+	json_t *labels = sba_labels_with_name(s->labels, name + len + 1);
+	if (!labels)
+		return SBA_ENOMEM;
+	json_decref(s->labels);
+	s->labels = labels;
+	sba_labels_read(labels, &s->info);
+	return 0;
 }
 
 int sba_past_add(struct sba_engine *e, const char *label, int64_t since_unix_s,
@@ -119,8 +136,11 @@ int sba_past_add(struct sba_engine *e, const char *label, int64_t since_unix_s,
 		if (entry_of(found, e, attributes, &s) < 0)
 			return sba_fail_nomem(err);
 		/* What is still listed is not past. */
-		if (s && s >= found->v + alive)
-			learn(s, action, attributes);
+		if (!s || s < found->v + alive)
+			continue;
+		learn_reason(s, action, attributes);
+		if (learn_name(s, attributes) < 0)
+			return sba_fail_nomem(err);
 	}
 	return 0;
 }

@@ -15,6 +15,7 @@
 enum {
 	SBA_NAME_MAX = 64,
 	SBA_SANDBOX_ID_LEN = 32,
+	SBA_POOL_SPEC_LEN = 32,
 	SBA_ENGINE_STEP_MS = 60 * 1000, /* one request of the engine, busy or not */
 	SBA_REMOVE_MS = 30 * 1000,
 };
@@ -29,6 +30,7 @@ struct sba_sandbox {
 	char sidecar[SBA_ID_MAX];     /* "" if there is none */
 	struct sba_session *session;  /* of a handle; NULL in lists */
 	const char *sidecar_state;    /* as info.state, a literal */
+	bool claimed;                 /* a member of the pool that is somebody's */
 	struct sba_sandbox_info info; /* strings lent from labels */
 };
 
@@ -37,11 +39,14 @@ int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err) 
 
 /* ---- labels.c ---- */
 
-/* What labels say of a new sandbox; `options` with every default resolved. */
-int sba_labels_make(const struct sba_sandbox_options *options, const char *id, json_t **ret,
-		    struct sba_error *err) SBA_MUST_CHECK;
+/* What labels say of a new sandbox; `options` with every default resolved. `pool`:
+ * what a member of the pool is made for, else NULL. */
+int sba_labels_make(const struct sba_sandbox_options *options, const char *id, const char *pool,
+		    json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* A copy with role=sidecar or role=sandbox. */
 json_t *sba_labels_with_role(const json_t *labels, const char *role);
+/* A copy that says another name: that of a claimed member is its container's. */
+json_t *sba_labels_with_name(const json_t *labels, const char *name);
 /* Fills info with strings lent from labels. */
 void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info);
 const char *sba_label_get(const json_t *labels, const char *name);
@@ -53,6 +58,25 @@ bool sba_label_creator_dead(const json_t *labels);
 
 int sba_name_check(const char *what, const char *name, struct sba_error *err) SBA_MUST_CHECK;
 int sba_name_make(char ret[SBA_NAME_MAX], struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- ours.c ---- */
+
+/* A pool member's name is SBA_MEMBER and eight hex digits. Once it is claimed its
+ * main container has the claimer's name, and its sidecar for ever that with
+ * SBA_CLAIMED_SUFFIX. */
+#define SBA_MEMBER         "pool-"
+#define SBA_CLAIMED_SUFFIX "-claimed" SBA_SIDECAR_SUFFIX
+/* Whether a name begins as those of members do, which are theirs alone. */
+bool sba_member_name(const char *name);
+
+/* Whether a container that carries labels of ours is the one that they were made
+ * for; one from a committed image of ours carries them too. */
+bool sba_ours_sidecar(const json_t *container, bool *ret_claimed) SBA_MUST_CHECK;
+/* `list`: all containers with these labels. *ret_name is lent with the container. */
+bool sba_ours_main(const json_t *list, const json_t *container,
+		   const char **ret_name) SBA_MUST_CHECK;
+/* In the pool, ready or on its way there or away: nobody's sandbox yet. */
+bool sba_member_unclaimed(const struct sba_sandbox *s);
 
 /* ---- find.c ---- */
 

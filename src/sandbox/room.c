@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* How many sandboxes a prefix may have, without a lock. */
+/* How many sandboxes a prefix may have, and members the pool, without a lock. */
 #include "sandbox/making.h"
 
 #include <string.h>
 
 enum { SWEEP_MS = 5000 };
+
+/* Members of the pool are counted among their like, until they are claimed. */
+static bool counts(const struct sba_making *m, const struct sba_sandbox *s)
+{
+	if (!*s->container || strcmp(s->info.state, "gone") == 0 ||
+	    strcmp(s->container, m->sandbox->container) == 0)
+		return false;
+	if (m->members)
+		return sba_member_unclaimed(s) && strcmp(s->info.pool, m->pool) == 0;
+	return !sba_member_unclaimed(s);
+}
 
 /* The engine lists newest first; ours are ordered by their main container, which
  * is made last. What has none yet will count itself when it has. */
@@ -13,11 +24,8 @@ static int64_t older_than_ours(const struct sba_making *m, const struct sba_foun
 	int64_t older = 0;
 	bool passed = false;
 	for (size_t i = 0; i < f->n; i++) {
-		const struct sba_sandbox *s = &f->v[i];
-		if (strcmp(s->container, m->sandbox->container) == 0)
-			passed = true;
-		else if (passed && *s->container && strcmp(s->info.state, "gone") != 0)
-			older++;
+		passed = passed || strcmp(f->v[i].container, m->sandbox->container) == 0;
+		older += passed && counts(m, &f->v[i]);
 	}
 	return older;
 }
@@ -34,23 +42,55 @@ static void sweep(const struct sba_making *m, const struct sba_found *f)
 	}
 }
 
-int sba_room_check(struct sba_making *m, struct sba_error *err)
+static int get_all(const struct sba_making *m, struct sba_found *ret, struct sba_error *err)
 {
 	char by_prefix[2 * SBA_NAME_MAX];
 	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%s", m->o.prefix);
 	const char *const labels[] = { by_prefix, NULL };
+	return sba_found_get(m->engine, labels, ret, err);
+}
+
+static int full(const struct sba_making *m, int64_t there, struct sba_error *err)
+{
+	return sba_hint(err,
+			sba_fail(err, SBA_ELIMIT, "there are already %lld sandboxes of prefix '%s'",
+				 (long long)there, m->o.prefix),
+			"end some:  sandbox-agent ps, sandbox-agent rm NAME…");
+}
+
+int sba_room_check(struct sba_making *m, struct sba_error *err)
+{
 	struct sba_found f = { 0 };
-	int rc = sba_found_get(m->engine, labels, &f, err);
+	int64_t limit = m->members ? (int64_t)m->members : m->o.max_sandboxes;
+	int rc = get_all(m, &f, err);
 	if (rc < 0)
 		return rc;
 	int64_t older = older_than_ours(m, &f);
-	if (m->o.max_sandboxes == 0 || older < m->o.max_sandboxes)
+	if (limit == 0 || older < limit)
+		sweep(m, &f);
+	else
+		rc = full(m, older, err);
+	sba_found_fini(&f);
+	return rc;
+}
+
+int sba_room_left(const struct sba_making *m, const struct sba_found *f, struct sba_error *err)
+{
+	int64_t others = 0;
+	for (size_t i = 0; i < f->n; i++)
+		others += counts(m, &f->v[i]);
+	bool room = m->o.max_sandboxes == 0 || others < m->o.max_sandboxes;
+	return room ? 0 : full(m, others, err);
+}
+
+int sba_room_check_claimed(const struct sba_making *m, struct sba_error *err)
+{
+	struct sba_found f = { 0 };
+	int rc = get_all(m, &f, err);
+	if (rc == 0)
+		rc = sba_room_left(m, &f, err);
+	if (rc == 0)
 		sweep(m, &f);
 	sba_found_fini(&f);
-	if (m->o.max_sandboxes == 0 || older < m->o.max_sandboxes)
-		return 0;
-	return sba_hint(err,
-			sba_fail(err, SBA_ELIMIT, "there are already %lld sandboxes of prefix '%s'",
-				 (long long)older, m->o.prefix),
-			"end some:  sandbox-agent ps, sandbox-agent rm NAME…");
+	return rc;
 }

@@ -70,7 +70,7 @@ static json_t *make(void)
 {
 	json_t *labels = NULL;
 	struct sba_error err = { 0 };
-	if (sba_labels_make(&options, "id-1", &labels, &err) < 0)
+	if (sba_labels_make(&options, "id-1", NULL, &labels, &err) < 0)
 		fail_msg("%s", err.text);
 	return labels;
 }
@@ -141,7 +141,7 @@ static void a_creator_that_ended_is_dead(void **state)
 	pid_t pid = fork();
 	if (pid == 0) {
 		json_t *labels = NULL;
-		if (sba_labels_make(&options, "id", &labels, NULL) < 0)
+		if (sba_labels_make(&options, "id", NULL, &labels, NULL) < 0)
 			_exit(1);
 		const char *made_by = sba_label_get(labels, "creator");
 		ssize_t n = write(ends[1], made_by, strlen(made_by));
