@@ -67,6 +67,8 @@ def figure(all):
         alternative: "the engine's exec", theirs: "stdin.engine", min_ratio: 0.6 },
       { work: "sandbox ready, first byte said", ours: "ready.ours",
         alternative: "bare create, start, exec", theirs: "ready.bare", max_ratio: 1.5 },
+      { work: "sandbox ready from the pool", ours: "ready.pool",
+        alternative: "bare create, start, exec", theirs: "ready.bare", max_ratio: 0.15 },
       { work: "sandbox removed", ours: "rm.ours",
         alternative: "two bare ones removed", theirs: "rm.bare", max_ratio: 1.1 },
       { work: "model call, above a direct one", ours: "model.above", max: 1 },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long until a new sandbox has said its first byte, against one bare
- * container by raw requests; and its removal, against that of two of them,
- * both at once, as ours are.
+ * How long until a sandbox, a new one and one from the pool, has said its first
+ * byte, against one bare container by raw requests; and its removal, against
+ * that of two of them, both at once, as ours are.
  *
  * usage: ready_bench IMAGE
  */
@@ -10,10 +10,11 @@
 
 #include "support/bench.h"
 
-enum { READY_OURS, READY_BARE, RM_OURS, RM_BARE, SERIES };
+enum { READY_OURS, READY_POOL, READY_BARE, RM_OURS, RM_BARE, SERIES };
 
 static struct bench_series series[SERIES] = {
 	[READY_OURS] = { .name = "ready.ours", .unit = "ms" },
+	[READY_POOL] = { .name = "ready.pool", .unit = "ms" },
 	[READY_BARE] = { .name = "ready.bare", .unit = "ms" },
 	[RM_OURS] = { .name = "rm.ours", .unit = "ms" },
 	[RM_BARE] = { .name = "rm.bare", .unit = "ms" },
@@ -32,6 +33,24 @@ static void round_ours(struct sba_engine *e, const char *image)
 	step = bench_now_ms();
 	bench_must(sba_sandbox_remove(s, &err), &err);
 	bench_add_step(&series[RM_OURS], &step);
+	sba_sandbox_close(s);
+}
+
+static void round_pool(struct sba_engine *e, const char *image)
+{
+	const struct sba_sandbox_options o = { .prefix = BENCH_PREFIX,
+					       .image = image,
+					       .max_sandboxes = -1 };
+	struct sba_error err;
+	struct sba_sandbox *s;
+	bench_must(sba_pool_fill(e, &o, 1, NULL, &err), &err);
+	bench_settle();
+	double step = bench_now_ms();
+	bench_must(sba_pool_claim(e, &o, &s, &err), &err);
+	struct sba_process *p = bench_first_byte(s);
+	bench_add_step(&series[READY_POOL], &step);
+	bench_process_end(p);
+	bench_must(sba_sandbox_remove(s, &err), &err);
 	sba_sandbox_close(s);
 }
 
@@ -85,6 +104,7 @@ int main(int argc, char **argv)
 	bench_must(sba_engine_open(NULL, &e, &err), &err);
 	for (int i = (bench_rounds() + 1) / 2; i > 0; i--) {
 		round_ours(e, argv[1]);
+		round_pool(e, argv[1]);
 		round_bare(argv[1]);
 	}
 	sba_engine_close(e);
