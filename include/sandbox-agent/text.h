@@ -31,6 +31,9 @@ SBA_API int sba_nearest(const char *word, const char *const *candidates, size_t 
 SBA_API char *sba_visible(const void *data, size_t len, bool one_line);
 /* True if the bytes are valid UTF-8. */
 SBA_API bool sba_utf8_valid(const void *data, size_t len);
+/* Stars a secret of 8 bytes or more out of text, in place: as it is, and as JSON,
+ * URLs and base64 spell it. */
+SBA_API void sba_hide_secret(char *text, const char *secret);
 
 #ifdef __cplusplus
 }

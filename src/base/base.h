@@ -140,6 +140,26 @@ int sba_random_hex(char *ret, size_t bytes, struct sba_error *err) SBA_MUST_CHEC
 /* A random UUID, version 4. */
 int sba_random_uuid(char ret[37], struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- secrets in what others say (redact.c) ---- */
+
+/* Knows a secret as it is, as JSON escapes it (\u0041, \/, and that again inside
+ * of strings), percent-encoded, in any mixture of these; and in base64 of either
+ * alphabet that is not folded. One shorter than 8 bytes, or NULL, is none. */
+struct sba_redact;
+int sba_redact_new(const char *secret, struct sba_redact **ret,
+		   struct sba_error *err) SBA_MUST_CHECK;
+void sba_redact_free(struct sba_redact *r); /* wipes it; NULL is allowed */
+size_t sba_redact_len(const struct sba_redact *r);
+
+struct sba_redact_scan {
+	bool last;    /* in: nothing comes behind data */
+	bool starred; /* out, kept if set: something was */
+	bool split;   /* ... the value of a JSON string ends as a secret begins */
+};
+/* Stars it out of data in place. Returns how many bytes may pass on; the rest may
+ * be the beginning of one and must be given again, in front of what follows. */
+size_t sba_redact(const struct sba_redact *r, char *data, size_t len, struct sba_redact_scan *scan);
+
 /* ---- time, waiting (clock.c) ---- */
 
 int64_t sba_now_ms(void);  /* CLOCK_MONOTONIC */

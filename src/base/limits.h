@@ -83,6 +83,9 @@ enum {
 	/* relay */
 	SBA_RELAY_SILENCE_MS = 600 * 1000,      /* an upstream that says nothing */
 	SBA_RELAY_TARGET_MAX = 2048,            /* path and query of a request */
+	SBA_RELAY_EVENT_MAX = 256 * SBA_KIB,    /* an event whose text is joined with the next */
+	SBA_RELAY_HELD_MAX = 256 * SBA_KIB,     /* events that may hold half a key */
+	SBA_RELAY_LANES_MAX = 32,               /* texts that grow at once in one answer */
 	SBA_RELAY_COUNT_BODY_MAX = 4 * SBA_MIB, /* a JSON answer whose tokens are read */
 
 	/* the way out of a sealed sandbox */

@@ -51,7 +51,7 @@ struct sba_relay_stats {
  * budget, is refused in the provider's shape with a status that no client
  * tries again. The body of a request goes out byte for byte, of its headers
  * what relay_headers.c lists; answers come back as they arrive, the key starred
- * out of them. Requests under way when a budget runs out are finished.
+ * out of them as far as docs/relay.md says. Requests under way when a budget runs out are finished.
  * SBA_EINVAL: a bad URL, token, key or header. SBA_EIO: cannot listen.
  */
 int sba_relay_open(const struct sba_relay_options *options, struct sba_relay **ret,

@@ -228,6 +228,7 @@ static void forward(struct sba_relay *r, const struct sba_relay_route *route,
 {
 	struct sba_error err;
 	struct sba_http_response *up;
+	struct sba_redact_scan scan = { .last = true };
 	int rc = call_upstream(r, request, &up, &err);
 	if (rc == 0)
 		rc = sba_relay_answer(r, route, request->body_len, up, answer, &err);
@@ -237,7 +238,7 @@ static void forward(struct sba_relay *r, const struct sba_relay_route *route,
 	if (answer->hang_up)
 		return;
 	sba_wrap(&err, rc, "upstream");
-	sba_relay_redact(err.text, strlen(err.text), r->key, r->key_len);
+	sba_redact(r->secret, err.text, strlen(err.text), &scan);
 	answer_error(answer, route->wire, rc == SBA_ETIMEOUT ? 504 : 502, err.text);
 }
 
@@ -271,7 +272,7 @@ static int check_options(const struct sba_relay_options *o, struct sba_error *er
 static int copy_options(struct sba_relay *r, const struct sba_relay_options *o,
 			struct sba_error *err)
 {
-	size_t at = 0, len = strlen(o->upstream);
+	size_t len = strlen(o->upstream);
 	while (len && o->upstream[len - 1] == '/')
 		len--;
 	r->upstream = strndup(o->upstream, len);
@@ -280,14 +281,8 @@ static int copy_options(struct sba_relay *r, const struct sba_relay_options *o,
 		return sba_fail_nomem(err);
 	r->max_tokens = o->max_tokens;
 	r->max_requests = o->max_requests;
-	r->key = "";
-	int rc = o->key ? sba_relay_secret_header(o, &r->secret_header, &at, err) : 0;
-	if (rc < 0 || !o->key)
-		return rc;
-	r->secret_len = strlen(r->secret_header);
-	r->key = r->secret_header + at;
-	r->key_len = r->secret_len - at;
-	return 0;
+	int rc = o->key ? sba_relay_secret_header(o, &r->secret_header, err) : 0;
+	return rc < 0 ? rc : sba_redact_new(o->key, &r->secret, err);
 }
 
 static int start(struct sba_relay *r, const struct sba_relay_options *o, struct sba_error *err)
@@ -335,8 +330,9 @@ void sba_relay_close(struct sba_relay *r)
 	sba_http_server_close(r->server);
 	sba_http_client_close(r->client);
 	if (r->secret_header)
-		explicit_bzero(r->secret_header, r->secret_len);
+		explicit_bzero(r->secret_header, strlen(r->secret_header));
 	free(r->secret_header);
+	sba_redact_free(r->secret);
 	free(r->upstream);
 	free(r->token);
 	pthread_mutex_destroy(&r->lock);

@@ -11,14 +11,15 @@
 #include <string.h>
 #include <strings.h>
 
-enum { STAGE = 64 * SBA_KIB }; /* larger than any key */
+enum { STAGE = 64 * SBA_KIB };
 
 struct passage {
 	struct sba_relay *relay;
 	struct sba_http_response *up;
 	struct sba_relay_count *count; /* NULL: its tokens are not told */
 	struct sba_usage told;
-	size_t begin, ready, held; /* of stage: what may pass, then what may be half a key */
+	struct sba_relay_redact redact;
+	size_t begin; /* of redact.out, what has not passed */
 	bool over;
 	char stage[STAGE];
 };
@@ -30,11 +31,11 @@ static void settle(struct passage *p)
 	p->told = now;
 }
 
-static void count_up(struct passage *p)
+static void count_up(struct passage *p, size_t len)
 {
 	if (!p->count)
 		return;
-	sba_relay_count_feed(p->count, p->stage, p->ready);
+	sba_relay_count_feed(p->count, p->stage, len);
 	if (p->over)
 		sba_relay_count_end(p->count);
 	settle(p);
@@ -43,31 +44,29 @@ static void count_up(struct passage *p)
 static int refill(struct passage *p, int stop_fd)
 {
 	struct sba_until until = { .deadline_ms = SBA_NEVER, .cancel_fd = stop_fd };
-	memmove(p->stage, p->stage + p->ready, p->held);
-	ssize_t n = sba_http_response_read(p->up, p->stage + p->held, STAGE - p->held,
+	ssize_t n = sba_http_response_read(p->up, p->stage, STAGE,
 					   sba_until_sooner(until, SBA_RELAY_SILENCE_MS), NULL);
 	if (n < 0)
 		return -1;
-	size_t len = p->held + (size_t)n;
 	p->over = n == 0;
+	count_up(p, (size_t)n);
+	sba_buf_reset(&p->redact.out);
 	p->begin = 0;
-	p->ready =
-		p->over ? len : sba_relay_redact(p->stage, len, p->relay->key, p->relay->key_len);
-	p->held = len - p->ready;
-	count_up(p);
-	return 0;
+	return p->over ? sba_relay_redact_end(&p->redact)
+		       : sba_relay_redact_feed(&p->redact, p->stage, (size_t)n);
 }
 
 static ssize_t passage_read(void *user, char *buf, size_t size, int stop_fd)
 {
 	struct passage *p = user;
-	while (p->begin == p->ready && !p->over)
+	while (p->begin == p->redact.out.len && !p->over)
 		if (refill(p, stop_fd) < 0)
 			return -1;
-	size_t n = p->ready - p->begin;
+	size_t n = p->redact.out.len - p->begin;
 	if (n > size)
 		n = size;
-	memcpy(buf, p->stage + p->begin, n);
+	if (n)
+		memcpy(buf, p->redact.out.data + p->begin, n);
 	p->begin += n;
 	return (ssize_t)n;
 }
@@ -83,21 +82,26 @@ static void passage_free(void *user)
 	if (p->count)
 		sba_relay_count_fini(p->count);
 	free(p->count);
+	sba_relay_redact_fini(&p->redact);
 	free(p);
+}
+
+static bool is_stream(const struct passage *p)
+{
+	const char *type = sba_http_response_header(p->up, "content-type");
+	return type && !strncasecmp(type, "text/event-stream", 17);
 }
 
 /* Only a success costs tokens. */
 static int start_count(struct passage *p, const struct sba_relay_route *route, size_t request_bytes,
 		       struct sba_error *err)
 {
-	const char *type = sba_http_response_header(p->up, "content-type");
 	if (!route->generates || sba_http_response_status(p->up) / 100 != 2)
 		return 0;
 	p->count = malloc(sizeof(*p->count));
 	if (!p->count)
 		return sba_fail_nomem(err);
-	sba_relay_count_init(p->count, route->counted_as,
-			     type && !strncasecmp(type, "text/event-stream", 17), request_bytes);
+	sba_relay_count_init(p->count, route->counted_as, is_stream(p), request_bytes);
 	return 0;
 }
 
@@ -113,6 +117,7 @@ int sba_relay_answer(struct sba_relay *r, const struct sba_relay_route *route, s
 	}
 	p->relay = r;
 	p->up = take_up;
+	sba_relay_redact_init(&p->redact, r->secret, is_stream(p));
 	int rc = sba_relay_answer_headers(r, sba_http_response_headers(take_up), &headers, err);
 	if (rc == 0)
 		rc = start_count(p, route, request_bytes, err);

@@ -14,7 +14,6 @@
 enum {
 	NAME_MAX_LEN = 63,
 	KEY_MAX = 4096,
-	KEY_MIN_SECRET = 8, /* a shorter one is no secret, and would star out words */
 };
 
 /* A name that ends in '-' stands for all that begin with it. */
@@ -84,6 +83,7 @@ int sba_relay_request_headers(const struct sba_strv *from, struct sba_strv *ret,
 int sba_relay_answer_headers(const struct sba_relay *r, const struct sba_strv *from,
 			     struct sba_strv *ret, struct sba_error *err)
 {
+	struct sba_redact_scan scan = { .last = true };
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < from->n; i++) {
 		char *h = from->v[i];
@@ -91,7 +91,7 @@ int sba_relay_answer_headers(const struct sba_relay *r, const struct sba_strv *f
 			continue;
 		rc = sba_strv_add(ret, h, err);
 		if (rc == 0)
-			sba_relay_redact(ret->v[ret->n - 1], strlen(h), r->key, r->key_len);
+			sba_redact(r->secret, ret->v[ret->n - 1], strlen(h), &scan);
 	}
 	return rc;
 }
@@ -122,8 +122,7 @@ static bool is_key_header(const char *name)
 	return true;
 }
 
-int sba_relay_secret_header(const struct sba_relay_options *o, char **ret, size_t *ret_key_at,
-			    struct sba_error *err)
+int sba_relay_secret_header(const struct sba_relay_options *o, char **ret, struct sba_error *err)
 {
 	static const char *const prefixes[] = {
 		[SBA_KEY_BEARER] = "Authorization: Bearer ",
@@ -137,13 +136,11 @@ int sba_relay_secret_header(const struct sba_relay_options *o, char **ret, size_
 	/* Neither here nor elsewhere does an error say anything of the key itself. */
 	if (!*o->key || strlen(o->key) > KEY_MAX || !is_visible(o->key))
 		return sba_fail(err, SBA_EINVAL, "the key is empty, too long, or not printable");
-	size_t at = strlen(name) + strlen(prefixes[o->key_style]);
-	size_t size = at + strlen(o->key) + 1;
+	size_t size = strlen(name) + strlen(prefixes[o->key_style]) + strlen(o->key) + 1;
 	char *header = malloc(size);
 	if (!header)
 		return sba_fail_nomem(err);
 	snprintf(header, size, "%s%s%s", name, prefixes[o->key_style], o->key);
 	*ret = header;
-	*ret_key_at = strlen(o->key) < KEY_MIN_SECRET ? size - 1 : at;
 	return 0;
 }

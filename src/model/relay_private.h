@@ -7,6 +7,7 @@
 #ifndef SBA_MODEL_RELAY_PRIVATE_H
 #define SBA_MODEL_RELAY_PRIVATE_H
 
+#include "base/limits.h"
 #include "http/http.h"
 #include "model/model.h"
 #include "model/private.h"
@@ -18,10 +19,8 @@ struct sba_relay {
 	struct sba_http_client *client;
 	char *upstream; /* without a slash at its end */
 	char *token;
-	char *secret_header; /* wiped on close; NULL: no key */
-	size_t secret_len;
-	const char *key; /* the part of it that must not come back; "": none */
-	size_t key_len;
+	char *secret_header;       /* wiped on close; NULL: no key */
+	struct sba_redact *secret; /* the key, which must not come back */
 	int64_t max_tokens, max_requests;
 	pthread_mutex_t lock; /* of what follows */
 	struct sba_relay_stats stats;
@@ -37,15 +36,42 @@ int sba_relay_request_headers(const struct sba_strv *from, struct sba_strv *ret,
 int sba_relay_answer_headers(const struct sba_relay *r, const struct sba_strv *from,
 			     struct sba_strv *ret, struct sba_error *err) SBA_MUST_CHECK;
 /* The header that carries the key, checked. */
-int sba_relay_secret_header(const struct sba_relay_options *o, char **ret, size_t *ret_key_at,
+int sba_relay_secret_header(const struct sba_relay_options *o, char **ret,
 			    struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- redaction (relay_redact.c) ---- */
 
-/* Stars the key out of data in place. Returns how many bytes may pass on; the
- * rest may be the beginning of a key and must be given again, in front of what
- * follows. */
-size_t sba_relay_redact(char *data, size_t len, const char *key, size_t key_len);
+struct sba_relay_held;
+struct sba_relay_piece;
+
+/* One text of the answer that ends as the key begins. */
+struct sba_relay_lane {
+	uint64_t id;
+	struct sba_buf tail; /* that end; empty: the lane is free */
+	struct sba_relay_piece *pieces;
+};
+
+/* One answer on its way. */
+struct sba_relay_redact {
+	const struct sba_redact *secret;
+	bool sse;
+	size_t shown;        /* bytes of a key's beginning that need not wait */
+	struct sba_buf part; /* an event that is not whole yet, or what may begin a key */
+	bool in_line;        /* the line under way has bytes */
+	bool oversized;      /* the event under way is too large to be looked into */
+	struct sba_relay_held *first, *last;
+	size_t held_bytes;
+	struct sba_relay_lane lanes[SBA_RELAY_LANES_MAX];
+	size_t n_lanes; /* in use */
+	struct sba_buf out;
+};
+/* The secret is lent. */
+void sba_relay_redact_init(struct sba_relay_redact *d, const struct sba_redact *secret, bool sse);
+void sba_relay_redact_fini(struct sba_relay_redact *d);
+/* Adds to d->out what may pass; data is written to. SBA_ENOMEM, SBA_ELIMIT. */
+int sba_relay_redact_feed(struct sba_relay_redact *d, char *data, size_t len) SBA_MUST_CHECK;
+/* Nothing follows. */
+int sba_relay_redact_end(struct sba_relay_redact *d) SBA_MUST_CHECK;
 
 /* ---- tokens (relay_count.c) ---- */
 

@@ -502,7 +502,7 @@ static void client_that_leaves_before_the_first_byte_ends_upstream(void **state)
 static void answer_to_a_cancelled_request_never_reaches_the_next(void **state)
 {
 	static const struct raw_answer answers[] = {
-		{ CHUNKED "3\r\nfor\r\n", RAW_HOLD },
+		{ CHUNKED "7\r\n: for\n\n\r\n", RAW_HOLD },
 		{ CHUNKED "4\r\nnext\r\n0\r\n\r\n", RAW_KEEP },
 	};
 	struct world w;
@@ -511,7 +511,7 @@ static void answer_to_a_cancelled_request_never_reaches_the_next(void **state)
 	begin(&w, answers, 2, (struct sba_relay_options){ 0 });
 	int fd = client_connect(w.port);
 	client_request(fd, "POST /v1/messages", AUTH, "{}");
-	assert_int_equal(read_until(fd, &r, "for"), 0);
+	assert_int_equal(read_until(fd, &r, ": for\n\n"), 0);
 	close(fd);
 	reply_fini(&r);
 	assert_true(raw_told(w.up.closed_fd, 1000));
@@ -535,7 +535,7 @@ static void cut_upstream_cuts_the_client(void **state)
 		struct reply r = client_call(w.port, "POST /v1/chat/completions", AUTH, "{}");
 		assert_int_equal(r.status, 200);
 		assert_false(r.whole);
-		assert_true(r.body.len > 0 || strstr(r.raw.data, "data: f"));
+		assert_true(i == 1 || r.body.len > 0); /* half an event is none */
 		reply_fini(&r);
 	}
 	end(&w);
