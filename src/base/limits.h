@@ -8,22 +8,22 @@ enum {
 	SBA_MIB = 1024 * 1024,
 
 	/* engine */
-	SBA_HTTP_HEAD_MAX = 16 * SBA_KIB,         /* status line and headers */
-	SBA_HTTP_HEADERS_MAX = 64,                /* header fields kept */
-	SBA_HTTP_CHUNK_LINE_MAX = 1024,           /* a chunk's size line, a trailer line */
-	SBA_ENGINE_BODY_MAX = 8 * SBA_MIB,        /* JSON answers; jansson needs 17 x that */
-	SBA_ENGINE_ERROR_MAX = 64 * SBA_KIB,      /* the body of an error answer */
-	SBA_ENGINE_LINE_MAX = SBA_MIB,            /* one line of build or pull progress */
-	SBA_ENGINE_EVENTS_MAX = 4096,             /* past events kept */
-	SBA_ENGINE_IDLE_CONNECTIONS = 4,          /* kept per handle; one is the usual case */
-	SBA_ENGINE_RECEIVE_BUFFER = 64 * SBA_KIB, /* per connection */
-	SBA_ENGINE_UPLOAD_PIECE = 256 * SBA_KIB,  /* one chunk of a request body */
-	SBA_ENGINE_OPEN_MS = 15 * 1000,           /* connecting and the first ping */
-	SBA_ENGINE_CONTINUE_MS = 1000,            /* waiting for "100 Continue" */
-	SBA_ENGINE_STALL_MS = 60 * 1000,          /* an upload of which nothing moves */
-	SBA_EXEC_QUEUE_MAX = SBA_MIB,             /* stdin accepted and not yet sent */
-	SBA_FRAME_MAX = 16 * SBA_MIB,             /* one frame of an exec stream; seen: 32 KiB */
-	SBA_EXEC_OOB_TEXT_MAX = 4 * SBA_KIB,      /* runtime error text kept from a failed exec */
+	SBA_HTTP_HEAD_MAX = 16 * SBA_KIB,          /* status line and headers */
+	SBA_HTTP_HEADERS_MAX = 64,                 /* header fields kept */
+	SBA_HTTP_CHUNK_LINE_MAX = 1024,            /* a chunk's size line, a trailer line */
+	SBA_ENGINE_BODY_MAX = 8 * SBA_MIB,         /* JSON answers; jansson needs 17 x that */
+	SBA_ENGINE_ERROR_MAX = 64 * SBA_KIB,       /* the body of an error answer */
+	SBA_ENGINE_LINE_MAX = SBA_MIB,             /* one line of build or pull progress */
+	SBA_ENGINE_EVENTS_MAX = 4096,              /* past events kept */
+	SBA_ENGINE_IDLE_CONNECTIONS = 4,           /* kept per handle; one is the usual case */
+	SBA_ENGINE_RECEIVE_BUFFER = 256 * SBA_KIB, /* per connection */
+	SBA_ENGINE_UPLOAD_PIECE = 256 * SBA_KIB,   /* one chunk of a request body */
+	SBA_ENGINE_OPEN_MS = 15 * 1000,            /* connecting and the first ping */
+	SBA_ENGINE_CONTINUE_MS = 1000,             /* waiting for "100 Continue" */
+	SBA_ENGINE_STALL_MS = 60 * 1000,           /* an upload of which nothing moves */
+	SBA_EXEC_QUEUE_MAX = SBA_MIB,              /* stdin accepted and not yet sent */
+	SBA_FRAME_MAX = 16 * SBA_MIB,              /* one frame of an exec stream; seen: 32 KiB */
+	SBA_EXEC_OOB_TEXT_MAX = 4 * SBA_KIB,       /* runtime error text kept from a failed exec */
 
 	/* commands in a sandbox */
 	SBA_ARG_MAX = 16 * SBA_MIB, /* one argument or environment string sent to the guest */

@@ -98,7 +98,7 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t
 	}
 	if (c->buffered > SBA_CHANNEL_BUFFERED_MAX || s->in.failed)
 		return broken(c, "more than %d bytes are buffered", SBA_CHANNEL_BUFFERED_MAX);
-	sba_channel_stream_signal(s);
+	sba_channel_stream_news(s);
 	return 0;
 }
 

@@ -63,7 +63,7 @@ static int at_end(struct sba_channel *c, struct sba_error *err)
 	return c->link->ops->explain(c->link, c->preamble.data ? c->preamble.data : "", err);
 }
 
-static int read_link(struct sba_channel *c, struct sba_error *err)
+static int read_pieces(struct sba_channel *c, struct sba_error *err)
 {
 	for (int i = 0; i < READS; i++) {
 		const char *data;
@@ -77,6 +77,17 @@ static int read_link(struct sba_channel *c, struct sba_error *err)
 			return rc;
 	}
 	return 0;
+}
+
+static int read_link(struct sba_channel *c, struct sba_error *err)
+{
+	int rc = read_pieces(c, err);
+	pthread_mutex_lock(&c->lock);
+	if (c->news)
+		sba_channel_stream_signal(c->news);
+	c->news = NULL;
+	pthread_mutex_unlock(&c->lock);
+	return rc;
 }
 
 /* ---- writing ---- */

@@ -157,6 +157,9 @@ int sba_channel_stream_make(struct sba_channel *c, enum sba_channel_stream_kind 
 			    struct sba_error *err) SBA_MUST_CHECK;
 void sba_channel_stream_mark(struct sba_channel_stream *s);   /* has work for the I/O thread */
 void sba_channel_stream_signal(struct sba_channel_stream *s); /* wakes its caller */
+/* The same once the link has nothing more to read, or another stream has news: a
+ * caller that is woken for every piece competes with the I/O thread for the lock. */
+void sba_channel_stream_news(struct sba_channel_stream *s);
 void sba_channel_stream_free(struct sba_channel_stream *s);
 
 /* ---- the channel ---- */
@@ -174,6 +177,7 @@ struct sba_channel {
 	bool awake;                   /* wake_fd has been written */
 	struct sba_error failure;     /* code != 0: it is dead */
 	struct sba_channel_stream *streams, *dirty;
+	struct sba_channel_stream *news; /* its caller is still to be woken for what came */
 	size_t n_streams;
 	size_t buffered; /* in all streams' `in` */
 	size_t spare;    /* window not given to any stream */

@@ -48,6 +48,14 @@ void sba_channel_stream_signal(struct sba_channel_stream *s)
 	s->signalled = write(s->event_fd, &one, sizeof(one)) == (ssize_t)sizeof(one);
 }
 
+void sba_channel_stream_news(struct sba_channel_stream *s)
+{
+	struct sba_channel *c = s->c;
+	if (c->news && c->news != s)
+		sba_channel_stream_signal(c->news);
+	c->news = s;
+}
+
 static void settle(struct sba_channel_stream *s)
 {
 	uint64_t count;
@@ -135,6 +143,8 @@ void sba_channel_stream_free(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
 	unlink_dirty(s);
+	if (c->news == s)
+		c->news = NULL;
 	if (s->prev)
 		s->prev->next = s->next;
 	else
