@@ -28,7 +28,8 @@ struct sba_exec_options {
 	bool has_stdin;          /* sba_process_write() will be used; else stdin is at its end */
 	bool tty;                /* a terminal: stdout and stderr arrive together as stdout */
 	unsigned short rows, columns; /* of the terminal; 0: 24 x 80 */
-	bool detach; /* goes on after the handle is closed or the client has died */
+	int64_t max_output; /* bytes of both streams together that are passed on; 0: all */
+	bool detach;        /* goes on after the handle is closed or the client has died */
 };
 
 /* Starts a command. SBA_EBROKEN: the sandbox does not run. What is wrong with
@@ -41,7 +42,9 @@ enum sba_output { SBA_STDOUT = 1, SBA_STDERR = 2 };
 /* The next piece of output, waiting wait_ms at most (-1: for ever): its length,
  * *which and *data (lent until the next call). 0: both streams have ended.
  * SBA_ETIMEOUT: nothing yet; it comes early where a write took nothing before and
- * now would. SBA_EBROKEN, SBA_ELOST: no more will come.
+ * now would, and once when output beyond max_output begins to be dropped.
+ * SBA_EBROKEN: no more will come. SBA_ELOST: the same, but the command may still
+ * run; sba_process_wait() watches it to its end.
  * Sends queued input while it waits. */
 SBA_API ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output *which,
 				 const char **data, struct sba_error *err);
@@ -88,9 +91,15 @@ SBA_API int sba_exit_status(const struct sba_exit *e);
 
 /* Discards output that was not read and waits for the end (-1: for ever).
  * SBA_ETIMEOUT: still running. SBA_EBROKEN: the sandbox died under it.
- * SBA_ELOST: the engine went away. */
+ * SBA_ELOST: the engine went away, or what carried the command broke: it has ended
+ * or is being ended, how is not known. */
 SBA_API int sba_process_wait(struct sba_process *p, int64_t wait_ms, struct sba_exit *ret,
 			     struct sba_error *err);
+/* How many bytes beyond max_output were dropped so far. */
+SBA_API uint64_t sba_process_dropped(const struct sba_process *p);
+/* After its end: true if processes that it left behind hold its output open. They
+ * were waited for half a second; what they write from then on is dropped. */
+SBA_API bool sba_process_output_held(const struct sba_process *p);
 /* Ends the command with everything it started: TERM, a grace of two seconds,
  * KILL. Returns at once; read or wait to see it end. Async-signal-safe. */
 SBA_API void sba_process_cancel(struct sba_process *p);

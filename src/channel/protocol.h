@@ -22,8 +22,10 @@
  * started: whatever comes before it, or instead of it, is the engine's own
  * word that it could not start the guest. After the command has ended the
  * same end record is written on stdout and on stderr, since the engine carries
- * the two apart: each stream is complete when its own has come. What comes
- * later is a background child's.
+ * the two apart: each stream is complete when its own has come. Where processes
+ * that the command left behind hold its output, what they say within a moment
+ * comes before the end record; if they go on holding it, a SBA_RECORD_HELD on
+ * stdout tells that, and what comes later is theirs and is dropped.
  */
 #ifndef SBA_PROTOCOL_H
 #define SBA_PROTOCOL_H
@@ -71,6 +73,7 @@ enum {
 
 enum sba_record_kind {
 	SBA_RECORD_BEGUN = 'b',  /* NUMBER: SBA_PROTOCOL_VERSION */
+	SBA_RECORD_HELD = 'h',   /* others hold the output open; NUMBER: ms they were waited for */
 	SBA_END_EXIT = 'x',      /* NUMBER: exit status */
 	SBA_END_SIGNAL = 's',    /* NUMBER: the signal that ended it */
 	SBA_END_DEADLINE = 'd',  /* NUMBER: milliseconds it had */

@@ -421,13 +421,27 @@ int cli_upload_contents(struct sba_sandbox *s, const char *dir, const char *path
 			const struct sba_transfer_options *o, struct sba_transfer_report *report,
 			struct sba_error *err);
 
-/* ---- commands in a sandbox (exec.c) ---- */
+/* ---- commands in a sandbox (exec.c), their output (exec_show.c) ---- */
+
+struct cli_sink {
+	struct cli *cli;
+	bool deaf; /* our stdout or stderr is closed: nothing is shown any more */
+	struct cli_held {
+		char bytes[4];
+		size_t len;
+	} held[2]; /* --json: the beginning of a character */
+};
+void cli_sink_put(struct cli_sink *s, enum sba_output which, const char *data, size_t len);
+/* Says that what comes after so many bytes is dropped. */
+void cli_sink_cut(struct cli_sink *s, int64_t limit);
+/* At the end of the output. */
+void cli_sink_end(struct cli_sink *s);
 
 struct cli_exec {
 	bool interactive, tty, detach;
 	struct cli_list env, env_file;
 	const char *workdir, *user;
-	int64_t timeout;
+	int64_t timeout, max_output;
 };
 /* Runs argv with our streams; the exit status. */
 int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,

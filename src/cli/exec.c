@@ -26,6 +26,8 @@ static const struct cli_option exec_options[] = {
 	  0 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "then it is ended (60s; with -t or -d none; 0: none)",
 	  FIELD(timeout), 0 },
+	{ "max-output", 0, CLI_SIZE, "SIZE", "shows so much of it, drops the rest (all)",
+	  FIELD(max_output), 1 },
 	{ 0 },
 };
 
@@ -33,33 +35,25 @@ static const struct cli_option exec_options[] = {
 struct session {
 	struct cli *cli;
 	struct sba_process *process;
-	const char *name, *command, *user;
-	int64_t timeout_ms;
-	bool stdin_open;
+	const char *name, *command, *user, *workdir;
+	int64_t timeout_ms, max_output;
+	bool stdin_open, cut;
 	char input[INPUT_BYTES];
 	size_t input_at, input_len;
 	int winch;
-	bool deaf; /* our stdout or stderr is closed */
+	struct cli_sink sink;
 };
 
 /* ---- output ---- */
 
-static void show(struct session *s, enum sba_output which, const char *data, size_t len)
+/* True, once: from here on output is dropped. */
+static bool cut_short(struct session *s)
 {
-	if (s->deaf)
-		return;
-	if (s->cli->json) {
-		json_t *j = json_pack("{s:s, s:s}", "type", "output", "stream",
-				      which == SBA_STDERR ? "stderr" : "stdout");
-		cli_json_bytes(j, data, len);
-		cli_json_line(j);
-		s->deaf = ferror(stdout);
-	} else {
-		s->deaf =
-			!cli_write(which == SBA_STDERR ? STDERR_FILENO : STDOUT_FILENO, data, len);
-	}
-	if (s->deaf)
-		sba_process_cancel(s->process);
+	if (s->cut || sba_process_dropped(s->process) == 0)
+		return false;
+	s->cut = true;
+	cli_sink_cut(&s->sink, s->max_output);
+	return true;
 }
 
 /* All that comes within wait_ms of what came before. 1: more will come, 0: both
@@ -70,11 +64,15 @@ static int drain(struct session *s, int64_t wait_ms, struct sba_error *err)
 		enum sba_output which;
 		const char *data;
 		ssize_t n = sba_process_read(s->process, wait_ms, &which, &data, err);
+		if (n == SBA_ETIMEOUT && cut_short(s))
+			continue;
 		if (n == SBA_ETIMEOUT)
 			return 1;
 		if (n <= 0)
 			return (int)n;
-		show(s, which, data, (size_t)n);
+		cli_sink_put(&s->sink, which, data, (size_t)n);
+		if (s->sink.deaf)
+			sba_process_cancel(s->process);
 	}
 }
 
@@ -180,8 +178,8 @@ static int explain(struct session *s, const struct sba_exit *e)
 			 e->number ? strerror(e->number) : "not executable");
 		return told(s, status, SBA_EREFUSED, NULL, text);
 	case SBA_NO_WORKDIR:
-		snprintf(text, sizeof(text), "sandbox '%s': cannot enter the working folder: %s",
-			 name, strerror(e->number));
+		snprintf(text, sizeof(text), "sandbox '%s': cannot enter the folder '%s': %s", name,
+			 s->workdir ? s->workdir : "of the image", strerror(e->number));
 		return told(s, CLI_EXIT_EXEC, SBA_ENOTFOUND, NULL, text);
 	case SBA_NO_PROCESS:
 		snprintf(text, sizeof(text), "sandbox '%s' has no room for one more process", name);
@@ -209,19 +207,54 @@ static int report(struct session *s, const struct sba_error *err)
 	return cli_report(s->cli, &told);
 }
 
+/* Its output is lost, its end is not: what still runs is not left alone. */
+static int watch(struct session *s, const struct sba_error *lost, struct sba_error *err)
+{
+	struct sba_exit e;
+	int rc = sba_process_wait(s->process, 0, &e, err);
+	if (rc != SBA_ETIMEOUT)
+		return rc;
+	cli_term_restore();
+	cli_note(s->cli, "%s; watching it until it ends", lost->text);
+	return sba_process_wait(s->process, -1, &e, err);
+}
+
+static void put_exit(struct session *s, int status, bool held)
+{
+	json_t *j = json_pack("{s:s, s:i}", "type", "exit", "status", status);
+	uint64_t dropped = sba_process_dropped(s->process);
+	if (j && dropped)
+		json_object_set_new(j, "dropped", json_integer((json_int_t)dropped));
+	if (j && held)
+		json_object_set_new(j, "output_held", json_true());
+	cli_json_line(j);
+}
+
 static int conclude(struct session *s, struct sba_error *err)
 {
 	struct sba_exit e;
-	int rc = follow(s, err);
+	struct sba_error why = { 0 };
+	int rc = follow(s, &why);
 	if (rc == 0)
-		rc = sba_process_wait(s->process, -1, &e, err);
+		rc = sba_process_wait(s->process, -1, &e, &why);
+	*err = why;
+	if (rc == SBA_ELOST)
+		rc = watch(s, &why, err);
+	cut_short(s); /* what was dropped may have been the very end */
+	cli_sink_end(&s->sink);
 	cli_term_restore();
 	if (rc < 0)
 		return cli_signals_caught() ? CLI_EXIT_EXEC : report(s, err);
-	int status = s->deaf ? EXIT_FAILURE : sba_exit_status(&e);
+	int status = s->sink.deaf ? EXIT_FAILURE : sba_exit_status(&e);
+	bool held = sba_process_output_held(s->process);
 	if (s->cli->json)
-		cli_json_line(json_pack("{s:s, s:i}", "type", "exit", "status", status));
-	return s->deaf || cli_signals_caught() ? status : explain(s, &e);
+		put_exit(s, status, held);
+	else if (held)
+		cli_note(s->cli,
+			 "'%s' has ended, but processes that it started hold its output; what "
+			 "they write from now on is not shown",
+			 s->command);
+	return s->sink.deaf || cli_signals_caught() ? status : explain(s, &e);
 }
 
 static int start(struct session *s, struct sba_sandbox *box, const struct cli_exec *o,
@@ -234,6 +267,7 @@ static int start(struct session *s, struct sba_sandbox *box, const struct cli_ex
 		.workdir = o->workdir,
 		.user = o->user,
 		.timeout_ms = s->timeout_ms,
+		.max_output = o->max_output,
 		.has_stdin = o->interactive && !o->detach,
 		.tty = o->tty,
 		.detach = o->detach,
@@ -286,9 +320,12 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	if (!s)
 		return CLI_EXIT_EXEC;
 	s->cli = cli;
+	s->sink.cli = cli;
+	s->max_output = o->max_output;
 	s->name = sba_sandbox_info(box)->name;
 	s->command = argv[0];
 	s->user = o->user;
+	s->workdir = o->workdir;
 	s->timeout_ms = o->timeout > 0 ? o->timeout : 0;
 	if (!o->timeout && !o->tty && !o->detach)
 		s->timeout_ms = TIMEOUT_MS;

@@ -11,7 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-static struct termios before;
+static struct termios before, during;
 static volatile sig_atomic_t raw;
 
 void cli_term_restore(void)
@@ -21,15 +21,62 @@ void cli_term_restore(void)
 	raw = 0;
 }
 
+/* ---- no end and no stop leaves the terminal raw ---- */
+
+static void on_end(int number)
+{
+	cli_term_restore();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void on_stop(int number)
+{
+	int saved = errno;
+	bool was_raw = raw;
+	(void)number;
+	cli_term_restore();
+	raise(SIGSTOP);
+	if (was_raw && tcsetattr(STDIN_FILENO, TCSANOW, &during) == 0)
+		raw = 1;
+	errno = saved;
+}
+
+/* What has a handler already, or is ignored, stays as it is. */
+static void guard(int number, void (*handler)(int))
+{
+	struct sigaction old;
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
+	sigemptyset(&action.sa_mask);
+	if (sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+		sigaction(number, &action, NULL);
+}
+
+static void guard_all(void)
+{
+	static const int harmless[] = { SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGKILL, SIGSTOP };
+	static const int stops[] = { SIGTSTP, SIGTTIN, SIGTTOU };
+	for (size_t i = 0; i < CLI_LEN(stops); i++)
+		guard(stops[i], on_stop);
+	for (int number = 1; number <= SIGRTMAX; number++) {
+		bool skip = number > SIGSYS && number < SIGRTMIN;
+		for (size_t i = 0; i < CLI_LEN(harmless); i++)
+			skip |= number == harmless[i];
+		if (!skip)
+			guard(number, on_end);
+	}
+}
+
 int cli_term_raw(struct sba_error *err)
 {
 	if (tcgetattr(STDIN_FILENO, &before) < 0)
 		return cli_fail(err, SBA_EIO, NULL, "stdin is no terminal: %s", strerror(errno));
-	struct termios t = before;
-	cfmakeraw(&t);
+	during = before;
+	cfmakeraw(&during);
 	atexit(cli_term_restore);
+	guard_all();
 	raw = 1;
-	if (tcsetattr(STDIN_FILENO, TCSANOW, &t) == 0)
+	if (tcsetattr(STDIN_FILENO, TCSANOW, &during) == 0)
 		return 0;
 	raw = 0;
 	return cli_fail(err, SBA_EIO, NULL, "set the terminal: %s", strerror(errno));

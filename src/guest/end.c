@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "guest/held.h"
 #include "guest/parse.h"
 
 static void write_record(int fd, const char *nonce, struct sba_guest_end record)
@@ -34,6 +35,12 @@ void sba_guest_begun_write(const char *nonce)
 {
 	write_record(STDOUT_FILENO, nonce,
 		     (struct sba_guest_end){ SBA_RECORD_BEGUN, SBA_PROTOCOL_VERSION });
+}
+
+void sba_guest_held_write(const char *nonce)
+{
+	write_record(STDOUT_FILENO, nonce,
+		     (struct sba_guest_end){ SBA_RECORD_HELD, SBA_GUEST_HELD_MS });
 }
 
 void sba_guest_end_write(const char *nonce, struct sba_guest_end end)

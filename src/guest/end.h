@@ -16,6 +16,7 @@ struct sba_guest_end {
 };
 
 /* The two kinds of record; both wait for as long as the host does not read. */
+void sba_guest_held_write(const char *nonce);
 void sba_guest_begun_write(const char *nonce);
 void sba_guest_end_write(const char *nonce, struct sba_guest_end end);
 

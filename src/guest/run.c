@@ -114,6 +114,8 @@ int sba_guest_run(int argc, char **argv)
 		return SBA_GUEST_FAILED;
 	sba_guest_start_init(&start);
 	end = run_command(&command, &start);
+	if (command.held.told)
+		sba_guest_held_write(start.nonce);
 	sba_guest_end_write(start.nonce, end);
 	close(STDIN_FILENO);
 	close(STDOUT_FILENO);

@@ -28,6 +28,7 @@ static void begin_end(struct sba_guest_command *command, enum sba_record_kind ki
 	if (command->tree.main_ended) {
 		/* It came first; only its last output was still on the way. */
 		sba_guest_streams_drop(&command->streams);
+		command->held.until = 1;
 		return;
 	}
 	command->ending = true;
@@ -147,7 +148,11 @@ static void read_signals(struct sba_guest_command *command)
 
 static int64_t next_time(const struct sba_guest_command *command)
 {
-	return command->ending ? command->grace_end : command->deadline;
+	if (command->ending)
+		return command->grace_end;
+	if (command->held.until > 0)
+		return sba_guest_now_ms(CLOCK_MONOTONIC) + SBA_GUEST_HELD_LOOK_MS;
+	return command->deadline;
 }
 
 static void await(struct sba_guest_command *command)
@@ -173,12 +178,14 @@ static void await(struct sba_guest_command *command)
 		read_host(command);
 }
 
-static bool is_over(const struct sba_guest_command *command)
+static bool is_over(struct sba_guest_command *command)
 {
 	if (command->ending)
 		return command->tree.empty ||
 		       sba_guest_now_ms(CLOCK_MONOTONIC) >= command->grace_end;
-	return command->tree.main_ended && sba_guest_streams_drained(&command->streams);
+	if (!command->tree.main_ended || !sba_guest_streams_drained(&command->streams))
+		return false;
+	return command->start->detach || !sba_guest_held_waits(&command->held, &command->tree);
 }
 
 static void check_deadline(struct sba_guest_command *command)

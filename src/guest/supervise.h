@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "guest/end.h"
+#include "guest/held.h"
 #include "guest/input.h"
 #include "guest/start.h"
 #include "guest/streams.h"
@@ -27,6 +28,7 @@ struct sba_guest_command {
 	struct sba_guest_input input;
 	struct sba_guest_streams streams;
 	struct sba_guest_tree tree;
+	struct sba_guest_held held;
 	int sigfd;          /* of SIGCHLD and SIGTERM, both blocked */
 	int64_t deadline;   /* ms of CLOCK_MONOTONIC; -1: none */
 	int64_t oom_before; /* sba_guest_oom_count() from before the start */

@@ -6,7 +6,7 @@
 
 #include "channel/protocol.h"
 
-enum { EXPLAIN_MS = 5000, RUN_ID_BYTES = 8 };
+enum { RUN_ID_BYTES = 8 };
 
 struct exec_link {
 	struct sba_link link;
@@ -42,10 +42,10 @@ static bool exec_wants_write(const struct sba_link *l)
 	return sba_exec_wants_write(exec_of(l));
 }
 
-static int exec_explain(struct sba_link *l, int *ret_code, struct sba_error *err)
+static int exec_explain(struct sba_link *l, struct sba_until until, int *ret_code,
+			struct sba_error *err)
 {
-	return sba_exec_exit_code(exec_of(l), sba_engine_until_regardless(EXPLAIN_MS), ret_code,
-				  err);
+	return sba_exec_exit_code(exec_of(l), until, ret_code, err);
 }
 
 static void exec_close(struct sba_link *l)

@@ -21,8 +21,9 @@ struct sba_link_ops {
 	/* Whether POLLOUT is worth waiting for. */
 	bool (*wants_write)(const struct sba_link *l);
 	/* After the stream ended without the guest's word: what the engine says of
-	 * it. *ret_code is 0 where it does not know. */
-	int (*explain)(struct sba_link *l, int *ret_code, struct sba_error *err);
+	 * it. *ret_code is 0 where it does not know. SBA_ETIMEOUT: it still runs. */
+	int (*explain)(struct sba_link *l, struct sba_until until, int *ret_code,
+		       struct sba_error *err);
 	/* Closing it early is the client's death for the command. */
 	void (*close)(struct sba_link *l);
 	/* Whether it ends by itself, soon, when the container dies. The stream of an

@@ -39,9 +39,11 @@ static bool channel_wants_write(const struct sba_link *l)
 	return false;
 }
 
-static int channel_explain(struct sba_link *l, int *ret_code, struct sba_error *err)
+static int channel_explain(struct sba_link *l, struct sba_until until, int *ret_code,
+			   struct sba_error *err)
 {
 	(void)l;
+	(void)until;
 	(void)err;
 	*ret_code = 0;
 	return 0;

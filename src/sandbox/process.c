@@ -175,6 +175,22 @@ static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_err
 	}
 }
 
+/* Cuts output down to what is left of its limit; false: it was told, and now is not. */
+static bool within_limit(struct sba_process *p, ssize_t *n)
+{
+	if (p->output_left < 0)
+		return true;
+	if (*n > p->output_left) {
+		p->dropped += (uint64_t)(*n - p->output_left);
+		*n = (ssize_t)p->output_left;
+	}
+	p->output_left -= *n;
+	if (*n > 0 || p->told_dropped)
+		return true;
+	p->told_dropped = true;
+	return false;
+}
+
 static int64_t deadline_of(int64_t wait_ms)
 {
 	return wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
@@ -186,8 +202,12 @@ ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output
 	int64_t deadline = deadline_of(wait_ms);
 	for (;;) {
 		ssize_t n = next_output(p, which, data);
+		if (n > 0 && !within_limit(p, &n))
+			return sba_fail(err, SBA_ETIMEOUT, "command: its output is cut from here");
 		if (n > 0)
 			return n;
+		if (p->piece_len > 0)
+			continue;
 		if (p->failure.code) {
 			if (err)
 				*err = p->failure;
@@ -195,6 +215,8 @@ ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output
 		}
 		if (p->over)
 			return 0;
+		if (p->lost)
+			return sba_fail(err, SBA_ELOST, "command: its stream is lost");
 		int rc = next_piece(p, deadline, err);
 		if (rc == 0 && !p->over)
 			rc = sba_process_explain_loss(p, &(struct sba_error){ 0 }, err);
@@ -240,7 +262,12 @@ int sba_process_wait(struct sba_process *p, int64_t wait_ms, struct sba_exit *re
 {
 	int64_t deadline = deadline_of(wait_ms);
 	p->refused = false; /* who waits for the end writes no more */
+	p->told_dropped = true;
+	if (p->lost)
+		return sba_process_watch(p, deadline, err);
 	int rc = p->detach ? drain_detached(p, deadline, err) : drain(p, deadline, err);
+	if (rc == SBA_ELOST && p->lost)
+		return sba_process_watch(p, deadline, err);
 	if (rc == SBA_ETIMEOUT && p->detach && p->begun) {
 		*ret = (struct sba_exit){ .kind = SBA_DETACHED };
 		return 0;
@@ -299,6 +326,16 @@ int sba_process_signal(struct sba_process *p, int signal_number, struct sba_erro
 	snprintf(text, sizeof(text), "%d", signal_number);
 	sba_process_frame_text(p, SBA_RUN_SIGNAL, text);
 	return sba_process_flush(p, err);
+}
+
+uint64_t sba_process_dropped(const struct sba_process *p)
+{
+	return p->dropped;
+}
+
+bool sba_process_output_held(const struct sba_process *p)
+{
+	return p->held;
 }
 
 int sba_process_fd(const struct sba_process *p)

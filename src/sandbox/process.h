@@ -26,10 +26,15 @@ struct sba_process {
 	int cancel_fd; /* eventfd: sba_process_cancel() */
 	int watch_fd;  /* epoll over it and the engine's cancel token */
 	bool cancel_sent, stdin_closed, detach;
-	bool refused;       /* a write found the queue full: its caller waits for room */
-	int64_t looked_ms;  /* when it was last known to live */
-	int64_t give_up_ms; /* past its deadline even the guest's word is overdue */
-	bool over;          /* its exit, or its failure, is known */
+	int64_t output_left; /* of max_output; negative: no limit */
+	uint64_t dropped;    /* beyond it */
+	bool told_dropped;   /* the reader knows, or does not care */
+	bool held;           /* others hold its output open */
+	bool lost;           /* its stream broke, but it may still run */
+	bool refused;        /* a write found the queue full: its caller waits for room */
+	int64_t looked_ms;   /* when it was last known to live */
+	int64_t give_up_ms;  /* past its deadline even the guest's word is overdue */
+	bool over;           /* its exit, or its failure, is known */
 	struct sba_exit exit;
 	struct sba_error failure; /* code != 0: no exit will come */
 };
@@ -49,6 +54,10 @@ void sba_process_take_record(struct sba_process *p, int stream, const struct sba
  * where it just ended. 0: its exit is known all the same. */
 int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost,
 			     struct sba_error *err) SBA_MUST_CHECK;
+/* After its stream was lost: watches until the engine says that it has ended, or
+ * the deadline. Never 0. */
+int sba_process_watch(struct sba_process *p, int64_t deadline_ms,
+		      struct sba_error *err) SBA_MUST_CHECK;
 /* A guest that goes on sending is not to be believed for ever either. */
 int sba_process_check_overdue(struct sba_process *p, struct sba_error *err) SBA_MUST_CHECK;
 /* Asks the engine, now and then, where the link does not tell of a death. */

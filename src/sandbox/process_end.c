@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum {
+	EXPLAIN_MS = 5000,   /* for the engine to know that an exec has ended */
 	DEATH_LAG_MS = 1500, /* for the engine to notice a death */
 	DEATH_POLL_MS = 50,  /* between two looks for it */
 };
@@ -49,6 +50,10 @@ void sba_process_take_record(struct sba_process *p, int stream, const struct sba
 		p->begun = true;
 		return;
 	}
+	if (r->kind == SBA_RECORD_HELD) {
+		p->held = true;
+		return;
+	}
 	p->stream_ended[stream] = true;
 	set_exit(p, r); /* the same on both */
 	p->over = p->stream_ended[0] && p->stream_ended[1];
@@ -77,6 +82,43 @@ static void explain_preamble(const char *text, size_t len, struct sba_error *ret
 			 text);
 }
 
+/* Its stream is gone, and the engine says that it runs. */
+static int lose(struct sba_process *p, struct sba_error *err)
+{
+	p->lost = true;
+	return sba_fail(err, SBA_ELOST,
+			"command: the engine ended its stream early, and it still runs");
+}
+
+static void ended_unseen(struct sba_error *ret)
+{
+	sba_fail(ret, SBA_ELOST,
+		 "command: the engine ended its stream early; how it ended is not known");
+}
+
+int sba_process_watch(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+{
+	int64_t limit = deadline_ms < p->give_up_ms ? deadline_ms : p->give_up_ms;
+	const struct sba_until until = { limit, p->watch_fd };
+	struct sba_error why = p->failure;
+	int code;
+	if (why.code == 0) {
+		int rc = p->link->ops->explain(p->link, until, &code, &why);
+		if (rc == SBA_ETIMEOUT && limit == deadline_ms)
+			return sba_fail(err, SBA_ETIMEOUT, "command: it still runs");
+		if (rc == 0)
+			ended_unseen(&why);
+		else if (rc == SBA_ETIMEOUT)
+			sba_fail(&why, SBA_ELOST,
+				 "command: its stream is lost, and it runs past its deadline");
+		if (rc == SBA_ETIMEOUT || rc == SBA_ECANCELED)
+			sba_hint(&why, why.code, "sandbox-agent stop ends what runs in a sandbox");
+	}
+	if (err)
+		*err = why;
+	return fail_with(p, &why);
+}
+
 int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost,
 			     struct sba_error *err)
 {
@@ -87,7 +129,10 @@ int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost
 	int code = 0;
 	int rc = sba_sandbox_check_alive(p->sandbox, "command", &why);
 	if (rc == 0)
-		rc = p->link->ops->explain(p->link, &code, &why);
+		rc = p->link->ops->explain(p->link, sba_engine_until_regardless(EXPLAIN_MS), &code,
+					   &why);
+	if (rc == SBA_ETIMEOUT)
+		return lose(p, err);
 	if (rc == 0 && !p->begun && len > 0) {
 		explain_preamble(text, len, &why);
 	} else if (rc == 0 && lost->code == SBA_ELIMIT && channel) {
@@ -105,8 +150,7 @@ int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost
 			sba_fail(&why, SBA_EBROKEN,
 				 "command: its supervisor was killed inside the sandbox");
 	} else if (rc == 0) {
-		sba_fail(&why, SBA_ELOST,
-			 "command: the engine ended its stream early; it may still run");
+		ended_unseen(&why);
 	}
 	if (err)
 		*err = why;
