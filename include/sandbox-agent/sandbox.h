@@ -94,7 +94,7 @@ SBA_API void sba_sandbox_list_free(struct sba_sandbox_list *l);
 
 /* ---- the pool: sandboxes that are ready before anybody wants them ---- */
 
-enum { SBA_POOL_MAX = 100 };
+enum { SBA_POOL_MAX = 1000 };
 
 /* Makes as many as are missing until `count` (1 to SBA_POOL_MAX) are ready for a claim
  * with the same options, in whatever process. Several that fill at once do not
@@ -121,7 +121,8 @@ SBA_API int sba_pool_drain(struct sba_engine *e, const char *prefix, const char 
 SBA_API int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err);
 
 /* Removes what died half-made: a sandbox without its sidecar or the reverse,
- * what was created and never started. Only ours. *ret_removed may be NULL. */
+ * what was created and never started, what was claimed and never named. Only ours. *ret_removed may
+ * be NULL. */
 SBA_API int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed,
 		   struct sba_error *err);
 

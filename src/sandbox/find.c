@@ -429,7 +429,7 @@ int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sb
 	int rc = sba_found_get(e, labels, &f, err);
 	int removed = 0, failed = 0;
 	for (size_t i = 0; rc == 0 && i < f.n; i++) {
-		if (!sba_found_is_litter(&f.v[i]))
+		if (!sba_found_is_litter(&f.v[i]) && !sba_claim_abandoned(&f.v[i]))
 			continue;
 		/* What is stuck keeps nothing else from being swept. */
 		int gone = sba_sandbox_remove_both(e, f.v[i].sidecar, f.v[i].container,

@@ -15,20 +15,19 @@
 #include "base/limits.h"
 
 /* What is about to end itself is not worth a claim. */
-enum { END_IS_NEAR_MS = 2000 };
+enum { END_IS_NEAR_MS = 2000, CLAIM_S = 60 };
 
 /* ---- what a member is for ---- */
 
-static json_t *strings(const char *const *v)
+/* All labels but those that are one sandbox's own. */
+static int common_labels(const struct sba_making *m, json_t **ret, struct sba_error *err)
 {
-	json_t *list = json_array();
-	for (; v && *v; v++) {
-		if (json_array_append_new(list, json_string(*v)) < 0) {
-			json_decref(list);
-			return NULL;
-		}
-	}
-	return list;
+	static const char *const own[] = { SBA_LABEL "id", SBA_LABEL "name", SBA_LABEL "creator",
+					   SBA_LABEL "created", SBA_LABEL "pool" };
+	int rc = sba_labels_make(&m->o, "", NULL, ret, err);
+	for (size_t i = 0; rc == 0 && i < SBA_ARRAY_LEN(own); i++)
+		json_object_del(*ret, own[i]);
+	return rc;
 }
 
 int sba_member_spec(const struct sba_making *m, char ret[SBA_POOL_SPEC_LEN + 1],
@@ -36,21 +35,19 @@ int sba_member_spec(const struct sba_making *m, char ret[SBA_POOL_SPEC_LEN + 1],
 {
 	const struct sba_sandbox_options *o = &m->o;
 	char ca[SBA_SHA256_HEX] = "", hash[SBA_SHA256_HEX];
+	SBA_JSON json_t *labels = NULL;
+	int rc = common_labels(m, &labels, err);
+	if (rc < 0)
+		return rc;
 	if (o->ca_file && sba_sha256_hex(m->ca.data ? m->ca.data : "", m->ca.len, ca) < 0)
 		return sba_fail_nomem(err);
 	SBA_JSON json_t *j = json_pack(
-		"{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:s?, s:s, s:o, s:s?, s:s, s:s, s:s, "
-		"s:I, "
-		"s:I, s:I, s:I, s:f}",
-		"image", o->image, "image-id", m->image_id, "user", o->user, "tag", o->tag, "agent",
-		o->agent, "provider", o->provider, "base-url", o->base_url, "key-env", o->key_env,
-		"network", o->network, "allow", strings(o->allow), "runtime", o->runtime, "ca", ca,
-		"guest", sba_guest_hash(), "version", SBA_VERSION, "keepalive",
-		(json_int_t)o->keepalive_ms, "max-lifetime", (json_int_t)o->max_lifetime_ms,
-		"memory", (json_int_t)o->memory, "pids", (json_int_t)o->pids, "cpus", o->cpus);
+		"{s:O, s:s, s:s?, s:s, s:s, s:I, s:I, s:f}", "labels", labels, "image-id",
+		m->image_id, "runtime", o->runtime, "ca", ca, "guest", sba_guest_hash(), "memory",
+		(json_int_t)o->memory, "pids", (json_int_t)o->pids, "cpus", o->cpus);
 	SBA_FREE char *text = j ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (!text)
-		return sba_fail(err, SBA_EINVAL, "options: a value is not valid UTF-8");
+		return sba_fail(err, SBA_EINVAL, "runtime: not valid UTF-8");
 	if (sba_sha256_hex(text, strlen(text), hash) < 0)
 		return sba_fail_nomem(err);
 	snprintf(ret, SBA_POOL_SPEC_LEN + 1, "%.*s", SBA_POOL_SPEC_LEN, hash);
@@ -261,7 +258,8 @@ static int begin_again(struct sba_making *m, struct sba_error *err)
 int sba_member_take(struct sba_making *m, struct sba_error *err)
 {
 	struct sba_found f = { 0 };
-	/* Podman's list does not tell which containers belong together. */
+	/* Podman renames to the present name, and does not tell in its list which
+	 * containers belong together (4.3 to 5.4). */
 	if (has_env(&m->o) || sba_engine_podman(m->engine))
 		return 0;
 	int rc = sba_member_spec(m, m->pool, err);
@@ -289,6 +287,33 @@ int sba_pool_claim(struct sba_engine *e, const struct sba_sandbox_options *optio
 		*ret = sba_move(&m.sandbox);
 	sba_making_fini(&m);
 	return rc < 0 ? sba_wrap(err, rc, "claim a sandbox") : 0;
+}
+
+/* A claimer that dies between its two renames leaves what is nobody's. One that
+ * lives is done within a second, or holds its channel. */
+bool sba_claim_abandoned(const struct sba_sandbox *s)
+{
+	char by_id[64];
+	SBA_JSON json_t *j = NULL, *events = NULL;
+	struct sba_until until = sba_engine_until(s->engine, SBA_ENGINE_STEP_MS);
+	if (s->info.foreign_schema || !s->claimed || strcmp(s->info.state, "changing") != 0 ||
+	    !sba_member_name(s->info.name))
+		return false;
+	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%.40s", s->info.id);
+	if (sba_container_inspect(s->engine, s->container, until, &j, NULL) < 0 ||
+	    json_array_size(json_object_get(j, "ExecIDs")) > 0 ||
+	    sba_engine_past_events(s->engine, by_id, sba_unix_ms() / 1000 - CLAIM_S, until, &events,
+				   NULL) < 0)
+		return false;
+	size_t i;
+	json_t *event;
+	json_array_foreach(events, i, event)
+	{
+		const char *action = sba_json_str(event, "Action");
+		if (action && strcmp(action, "rename") == 0)
+			return false;
+	}
+	return true;
 }
 
 /* ---- filling ---- */
@@ -340,8 +365,8 @@ int sba_pool_fill(struct sba_engine *e, const struct sba_sandbox_options *option
 	if (sba_engine_podman(e))
 		return sba_fail(
 			err, SBA_EUNSUPPORTED,
-			"no pool on Podman: its list of containers does not tell which belong "
-			"together");
+			"no pool on Podman: it renames to the name that is there already, so "
+			"that two could claim one");
 	int rc = 1;
 	for (size_t made = 0; rc > 0 && made < count; made++) {
 		rc = fill_one(e, options, count, err);

@@ -78,6 +78,11 @@ bool sba_ours_main(const json_t *list, const json_t *container,
 /* In the pool, ready or on its way there or away: nobody's sandbox yet. */
 bool sba_member_unclaimed(const struct sba_sandbox *s);
 
+/* ---- pool.c ---- */
+
+/* Claimed by somebody who died before he gave it a name, a minute ago or more. */
+bool sba_claim_abandoned(const struct sba_sandbox *s);
+
 /* ---- find.c ---- */
 
 /* Groups what is on the engine into sandboxes: by our labels, main container

@@ -488,8 +488,36 @@ static void a_claimer_killed_at_any_moment_leaves_nothing_for_long(void **state)
 	live_await_no_containers(20000);
 }
 
+/* ---- Podman ---- */
+
+static void podman_is_refused_and_makes_one_instead(void **state)
+{
+	(void)state;
+	struct sba_sandbox_options o = kind();
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_pool_fill(live.engine, &o, 1, NULL, &err), SBA_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "Podman"));
+	assert_int_equal(claim_code(o, &err), SBA_ENOTFOUND);
+	o.pool = true;
+	live_remove(live_sandbox(o));
+}
+
+static bool on_podman(void)
+{
+	struct sba_engine *e = NULL;
+	bool podman = sba_engine_open(NULL, &e, NULL) == 0 && sba_engine_podman(e);
+	sba_engine_close(e);
+	return podman;
+}
+
 int main(void)
 {
+	const struct CMUnitTest podman_tests[] = {
+		LIVE_TEST(podman_is_refused_and_makes_one_instead),
+		LIVE_TEST(live_nothing_is_left),
+	};
+	if (on_podman())
+		return live_run(podman_tests, live_begin, live_end);
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_claimed_one_is_a_sandbox_as_any_other),
 		LIVE_TEST(a_full_pool_is_left_as_it_is),

@@ -16,7 +16,6 @@
 /* ---- the hash ---- */
 
 static const char *const rules[] = { "a.example", "b.example", NULL };
-static const char *const joined[] = { "a.example b.example", NULL };
 
 static struct sba_making making(void)
 {
@@ -105,18 +104,6 @@ static void its_name_and_the_limit_do_not_count(void **state)
 	m.o.pool = true;
 	spec_of(&m, other);
 	assert_string_equal(one, other);
-}
-
-static void rules_are_not_run_together(void **state)
-{
-	(void)state;
-	char one[SBA_POOL_SPEC_LEN + 1], other[SBA_POOL_SPEC_LEN + 1];
-	struct sba_making m = making();
-	m.o.allow = rules;
-	spec_of(&m, one);
-	m.o.allow = joined;
-	spec_of(&m, other);
-	assert_string_not_equal(one, other);
 }
 
 static void what_is_no_text_is_refused(void **state)
@@ -235,7 +222,6 @@ int main(void)
 		TEST(all_that_makes_a_sandbox_what_it_is_counts),
 		TEST(a_certificate_counts_by_what_it_holds),
 		TEST(its_name_and_the_limit_do_not_count),
-		TEST(rules_are_not_run_together),
 		TEST(what_is_no_text_is_refused),
 		TEST(names_of_members_are_told_from_others),
 		TEST(a_member_is_known_by_the_sidecar_that_it_joins),
