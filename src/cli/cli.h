@@ -131,6 +131,7 @@ extern const struct cli_command cli_command_ps, cli_command_inspect, cli_command
 extern const struct cli_command cli_command_port, cli_command_rm, cli_command_gc;
 extern const struct cli_command cli_command_image_tag, cli_command_image_build;
 extern const struct cli_command cli_command_image_pull, cli_command_image_ls;
+extern const struct cli_command cli_command_pool_fill, cli_command_pool_ls, cli_command_pool_drain;
 extern const struct cli_command cli_command_model, cli_command_doctor;
 extern const struct cli_command cli_command_driver_ls, cli_command_driver_parse;
 extern const struct cli_command cli_command_completion, cli_command_version, cli_command_help;
@@ -350,11 +351,16 @@ struct cli_spawn {
 	struct cli_list env, env_file, allow;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
 	double cpus;
+	bool brief; /* ends with the command: soon, where that dies */
 };
 extern const struct cli_option cli_spawn_options[];
-/* Image, sandbox, workspace. On failure nothing is left. */
+/* Image, sandbox (one of the pool's, if it has one like it), workspace. On failure
+ * nothing is left. */
 int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	      struct sba_sandbox **ret, struct sba_error *err);
+/* As many of the same into the pool as are missing of `count`. */
+int cli_spawn_fill(struct cli *cli, const struct cli_spawn *o, const char *agent, size_t count,
+		   size_t *ret_made, struct sba_error *err);
 /* Removes it; where that fails, says what is left and how to end it. */
 int cli_remove(struct cli *cli, struct sba_sandbox *s);
 
@@ -409,6 +415,11 @@ int cli_turn_prompt(const char *word, const char *example, char **ret, size_t *r
 		    struct sba_error *err);
 /* One turn in s, shown as it happens; the exit status. */
 int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o);
+
+/* ---- lists of sandboxes (ps.c) ---- */
+
+/* As -q and --json say. */
+void cli_ps_print(struct cli *cli, const struct sba_sandbox_list *l);
 
 /* ---- the contents of folders (contents.c) ---- */
 

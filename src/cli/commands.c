@@ -28,7 +28,8 @@ const struct cli_command *const cli_commands[] = {
 	&cli_command_port,         &cli_command_ps,          &cli_command_inspect,
 	&cli_command_stop,         &cli_command_rm,          &cli_command_gc,
 	&cli_command_image_tag,    &cli_command_image_build, &cli_command_image_pull,
-	&cli_command_image_ls,     &cli_command_model,       &cli_command_driver_ls,
+	&cli_command_image_ls,     &cli_command_pool_fill,   &cli_command_pool_ls,
+	&cli_command_pool_drain,   &cli_command_model,       &cli_command_driver_ls,
 	&cli_command_driver_parse, &cli_command_doctor,      &cli_command_completion,
 	&cli_command_version,      &cli_command_help,        NULL,
 };

@@ -147,7 +147,7 @@ static void zsh_cases(FILE *to, const char *group)
 
 static void zsh(FILE *to)
 {
-	static const char *const groups[] = { "image ", "driver " };
+	static const char *const groups[] = { "image ", "pool ", "driver " };
 	fputs("#compdef sandbox-agent\n"
 	      "_sandbox_agent_names() { compadd -- ${(f)\"$(sandbox-agent -q ps 2>/dev/null)\"} }\n"
 	      "_sandbox_agent_sides() {\n"

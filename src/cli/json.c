@@ -147,6 +147,7 @@ json_t *cli_json_sandbox(const struct sba_sandbox_info *i)
 	put_text(j, "image", i->image);
 	put_text(j, "user", i->user);
 	put_text(j, "version", i->version);
+	put_text(j, "pool", i->pool);
 	if (i->foreign_schema)
 		json_object_set_new(j, "foreign_schema", json_true());
 	return j;

@@ -11,7 +11,7 @@ struct ps_options {
 };
 
 static const struct cli_option ps_options[] = {
-	{ "all", 'a', CLI_FLAG, NULL, "also what is half-made or gone",
+	{ "all", 'a', CLI_FLAG, NULL, "also what is ready in the pool, half-made or gone",
 	  offsetof(struct ps_options, all), 0 },
 	{ "filter", 0, CLI_LIST, "K=V", "only these; K is tag, agent or name",
 	  offsetof(struct ps_options, filter), 0 },
@@ -40,7 +40,8 @@ static void ends(const struct sba_sandbox_info *i, int64_t now, char *buf, size_
 {
 	char time[32];
 	int64_t left = i->max_lifetime_ms - (now - i->created) * 1000;
-	bool alive = !strcmp(i->state, "idle") || !strcmp(i->state, "working");
+	bool alive = !strcmp(i->state, "idle") || !strcmp(i->state, "working") ||
+		     !strcmp(i->state, "ready");
 	if (!alive)
 		snprintf(buf, size, "-");
 	else if (i->keepalive_ms && (!i->max_lifetime_ms || i->keepalive_ms < left))
@@ -92,6 +93,16 @@ static void print_names(const struct sba_sandbox_list *l)
 		printf("%s\n", sba_sandbox_list_at(l, n)->name);
 }
 
+void cli_ps_print(struct cli *cli, const struct sba_sandbox_list *l)
+{
+	if (cli->json)
+		print_json(l);
+	else if (cli->quiet)
+		print_names(l);
+	else
+		print_table(cli, l);
+}
+
 static int ps(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	(void)args;
@@ -106,12 +117,7 @@ static int ps(struct cli *cli, const void *options, const struct cli_args *args)
 		rc = sba_sandbox_list(cli->engine, &lo, &l, &err);
 	if (rc < 0)
 		return cli_report(cli, &err);
-	if (cli->json)
-		print_json(l);
-	else if (cli->quiet)
-		print_names(l);
-	else
-		print_table(cli, l);
+	cli_ps_print(cli, l);
 	sba_sandbox_list_free(l);
 	return 0;
 }

@@ -170,14 +170,6 @@ static int check_gets(const struct cli_list *get, struct sba_error *err)
 
 /* ---- the command ---- */
 
-static void defaults(struct cli_spawn *s, bool keep)
-{
-	if (!s->keepalive && !keep)
-		s->keepalive = 30 * 1000;
-	if (!s->max_lifetime && !keep)
-		s->max_lifetime = 6 * 3600 * 1000;
-}
-
 /* The turn, then its files; a failed turn's files are offered too, but its
  * verdict decides. */
 static int turn_and_files(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
@@ -226,7 +218,7 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	if (args->n > 2)
 		return cli_usage(cli, "quote it:  sandbox-agent run claude \"fix the tests\"",
 				 "the prompt is one word for the shell");
-	defaults(&o.spawn, o.keep);
+	o.spawn.brief = !o.keep;
 	int rc = cli_turn_prompt(args->v[1], cli_command_run.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What `run` and `up` share: an image, a sandbox made of it, a workspace in it. */
+/* What `run`, `up` and `pool fill` share: an image, a sandbox made of it or claimed
+ * from the pool, a workspace in it. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FIELD(name) offsetof(struct cli_spawn, name)
+
+enum { BRIEF_KEEPALIVE_MS = 30 * 1000, BRIEF_LIFETIME_MS = 6 * 3600 * 1000 };
 
 const struct cli_option cli_spawn_options[] = {
 	{ "image", 0, CLI_STRING, "REF", "an image (default: the agent's pinned one)", FIELD(image),
@@ -72,12 +75,12 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 	return rc;
 }
 
-static int create(struct cli *cli, const struct cli_spawn *o, const char *agent, const char *image,
-		  struct sba_sandbox **ret, struct sba_error *err)
+/* The library's options, lent from o, image and env. */
+static struct sba_sandbox_options options_of(const struct cli *cli, const struct cli_spawn *o,
+					     const char *agent, const char *image,
+					     const struct cli_env *env)
 {
-	struct cli_env env = { 0 };
-	int rc = cli_env_collect(&env, &o->env_file, &o->env, err);
-	struct sba_sandbox_options so = {
+	return (struct sba_sandbox_options){
 		.name = o->name,
 		.prefix = cli->prefix,
 		.tag = o->tag,
@@ -89,7 +92,7 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		.key_env = o->way.key_env,
 		.network = o->network,
 		.allow = o->allow.v,
-		.env = (const char *const *)env.v,
+		.env = (const char *const *)env->v,
 		.keepalive_ms = o->keepalive,
 		.max_lifetime_ms = o->max_lifetime,
 		.memory = o->memory,
@@ -98,11 +101,38 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		.runtime = o->runtime,
 		.ca_file = o->way.ca_file,
 	};
-	if (rc == 0)
-		rc = sba_sandbox_create(cli->engine, &so, ret, err);
+}
+
+static int explain(const struct cli_spawn *o, const char *image, int rc, struct sba_error *err)
+{
 	if (rc < 0 && o->user && cli_unknown_user(err))
-		rc = cli_fail(err, SBA_ENOTFOUND, "a number needs no name, as in --user 1000",
-			      "image %s has no user '%s'", image, o->user);
+		return cli_fail(err, SBA_ENOTFOUND, "a number needs no name, as in --user 1000",
+				"image %s has no user '%s'", image, o->user);
+	return rc;
+}
+
+/* What is in the pool was made with the defaults of what stays. */
+static int claim_or_create(struct cli *cli, const struct cli_spawn *o,
+			   struct sba_sandbox_options so, struct sba_sandbox **ret,
+			   struct sba_error *err)
+{
+	int rc = sba_pool_claim(cli->engine, &so, ret, err);
+	if (rc != SBA_ENOTFOUND)
+		return rc;
+	if (o->brief && !so.keepalive_ms)
+		so.keepalive_ms = BRIEF_KEEPALIVE_MS;
+	if (o->brief && !so.max_lifetime_ms)
+		so.max_lifetime_ms = BRIEF_LIFETIME_MS;
+	return explain(o, so.image, sba_sandbox_create(cli->engine, &so, ret, err), err);
+}
+
+static int create(struct cli *cli, const struct cli_spawn *o, const char *agent, const char *image,
+		  struct sba_sandbox **ret, struct sba_error *err)
+{
+	struct cli_env env = { 0 };
+	int rc = cli_env_collect(&env, &o->env_file, &o->env, err);
+	if (rc == 0)
+		rc = claim_or_create(cli, o, options_of(cli, o, agent, image, &env), ret, err);
 	cli_env_fini(&env);
 	return rc;
 }
@@ -154,11 +184,10 @@ static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s
 	return 0;
 }
 
-int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
-	      struct sba_sandbox **ret, struct sba_error *err)
+/* All that can be known before anything is made, and the image. */
+static int prepare(struct cli *cli, const struct cli_spawn *o, const char *agent,
+		   const char **ret_image, struct sba_error *err)
 {
-	const char *image = NULL;
-	struct sba_sandbox *s = NULL;
 	int rc = cli_check_agent(agent, err);
 	if (rc == 0)
 		rc = cli_way_check(&o->way, agent, err);
@@ -169,7 +198,31 @@ int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	if (rc == 0)
 		rc = cli_engine(cli, err);
 	if (rc == 0)
-		rc = image_for(cli, o, agent, &image, err);
+		rc = image_for(cli, o, agent, ret_image, err);
+	return rc;
+}
+
+int cli_spawn_fill(struct cli *cli, const struct cli_spawn *o, const char *agent, size_t count,
+		   size_t *ret_made, struct sba_error *err)
+{
+	const char *image = NULL;
+	struct cli_env env = { 0 };
+	int rc = prepare(cli, o, agent, &image, err);
+	if (rc == 0)
+		rc = cli_env_collect(&env, &o->env_file, &o->env, err);
+	struct sba_sandbox_options so = options_of(cli, o, agent, image, &env);
+	if (rc == 0)
+		rc = explain(o, image, sba_pool_fill(cli->engine, &so, count, ret_made, err), err);
+	cli_env_fini(&env);
+	return rc;
+}
+
+int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
+	      struct sba_sandbox **ret, struct sba_error *err)
+{
+	const char *image = NULL;
+	struct sba_sandbox *s = NULL;
+	int rc = prepare(cli, o, agent, &image, err);
 	if (rc == 0)
 		rc = create(cli, o, agent, image, &s, err);
 	if (rc == 0 && o->workspace)
