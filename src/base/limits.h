@@ -53,14 +53,19 @@ enum {
 	SBA_PACK_DEPTH_MAX = 128,          /* one descriptor each */
 
 	/* agent */
-	SBA_LINE_MAX = 64 * SBA_MIB,      /* one line of a CLI's output */
-	SBA_STDERR_KEEP = 64 * SBA_KIB,   /* the end of a CLI's stderr */
-	SBA_ANSWER_MAX = 16 * SBA_MIB,    /* the final answer kept of a turn */
-	SBA_TURN_ERROR_MAX = 4 * SBA_KIB, /* the words kept of why a turn failed */
-	SBA_SESSION_ID_MAX = 128,         /* a CLI's session id; seen: 36 */
-	SBA_OPEN_CALLS_MAX = 1024,        /* tool calls without a result yet */
-	SBA_SUMMARY_MAX = 256,            /* one line about a tool call */
-	SBA_STATE_MAX = 64 * SBA_KIB,     /* state.json, which the inside may have written */
+	SBA_LINE_MAX = 64 * SBA_MIB,                 /* one line of a CLI's output */
+	SBA_STDERR_KEEP = 64 * SBA_KIB,              /* the end of a CLI's stderr */
+	SBA_ANSWER_MAX = 16 * SBA_MIB,               /* the final answer kept of a turn */
+	SBA_TURN_ERROR_MAX = 4 * SBA_KIB,            /* the words kept of why a turn failed */
+	SBA_SESSION_ID_MAX = 128,                    /* a CLI's session id; seen: 36 */
+	SBA_PART_NAME_MAX = SBA_SESSION_ID_MAX + 16, /* of a part of a dump */
+	SBA_SAID_MAX = 512,                          /* the last words of a program that failed */
+	SBA_SESSION_MAX = 256 * SBA_MIB,             /* what a CLI keeps of one session */
+	SBA_SESSIONS_MAX = 10000,                    /* listed of one sandbox */
+	SBA_SESSION_LOOK = 512 * SBA_KIB,            /* read of each for a list */
+	SBA_OPEN_CALLS_MAX = 1024,                   /* tool calls without a result yet */
+	SBA_SUMMARY_MAX = 256,                       /* one line about a tool call */
+	SBA_STATE_MAX = 64 * SBA_KIB, /* state.json, which the inside may have written */
 
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,

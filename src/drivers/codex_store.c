@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Codex's sessions: ~/.codex/sessions/YYYY/MM/DD/rollout-TIME-UUID.jsonl. The
+ * databases beside them are an index that it makes anew. The file of a fork
+ * holds only what is its own, so that a dump takes its parents along (0.171).
+ */
+#include <string.h>
+#include <time.h>
+
+#include "drivers/drivers.h"
+#include "drivers/store_files.h"
+
+enum { PARENTS_MAX = 32 };
+
+static bool id_of(const char *path, char ret[SBA_SESSION_ID_MAX + 1])
+{
+	static const char head[] = "rollout-YYYY-MM-DDTHH-MM-SS-";
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t len = strlen(name), around = strlen(head) + strlen(".jsonl");
+	if (!sba_starts_with(name, "rollout-") || len <= around ||
+	    len - around > SBA_SESSION_ID_MAX)
+		return false;
+	snprintf(ret, SBA_SESSION_ID_MAX + 1, "%.*s", (int)(len - around), name + strlen(head));
+	return true;
+}
+
+static void put_path(struct sba_buf *b, const char *id, const char *workdir)
+{
+	char text[64] = "";
+	time_t now = (time_t)(sba_unix_ms() / 1000);
+	struct tm tm;
+	(void)workdir;
+	if (gmtime_r(&now, &tm))
+		strftime(text, sizeof(text), "%Y/%m/%d/rollout-%Y-%m-%dT%H-%M-%S", &tm);
+	sba_buf_printf(b, "%s-%s.jsonl", text, id);
+}
+
+static bool rehead(json_t *line, const char *id, const char *workdir)
+{
+	const char *type = sba_json_str(line, "type");
+	json_t *payload = json_object_get(line, "payload");
+	if (!type || strcmp(type, "session_meta") != 0 || !json_is_object(payload))
+		return false;
+	if (json_object_get(payload, "session_id"))
+		json_object_set_new(payload, "session_id", json_string(id));
+	json_object_set_new(payload, "cwd", json_string(workdir));
+	return json_object_set_new(payload, "id", json_string(id)) == 0;
+}
+
+static void look(struct sba_kept *k, const json_t *line)
+{
+	const char *type = sba_json_str(line, "type");
+	const json_t *payload = json_object_get(line, "payload");
+	if (!type)
+		return;
+	if (strcmp(type, "session_meta") == 0) {
+		k->created_ms = sba_kept_time(sba_json_str(line, "timestamp"));
+		sba_kept_set(&k->workdir, sba_json_str(payload, "cwd"));
+		sba_kept_set(&k->parent, sba_json_str(payload, "forked_from_id"));
+	} else if (strcmp(type, "turn_context") == 0) {
+		sba_kept_set(&k->model, sba_json_str(payload, "model"));
+	} else if (strcmp(type, "event_msg") == 0) {
+		const char *what = sba_json_str(payload, "type");
+		if (what && strcmp(what, "user_message") == 0)
+			sba_kept_title(k, sba_json_str(payload, "message"));
+	}
+}
+
+static const struct sba_file_store files = {
+	.cli = "codex",
+	.root = ".codex/sessions",
+	.id_of = id_of,
+	.put_path = put_path,
+	.rehead = rehead,
+	.look = look,
+};
+
+static json_t *head_of(const struct sba_part *part)
+{
+	json_t *line = NULL;
+	const char *end = memchr(part->data, '\n', part->len);
+	size_t len = end ? (size_t)(end - part->data) : part->len;
+	return sba_json_parse(part->data, len, "line", &line, NULL) == 0 ? line : NULL;
+}
+
+static int dump(const struct sba_store *st, const struct sba_inside *in, const char *id,
+		struct sba_parts *ret, struct sba_error *err)
+{
+	struct sba_parts p = { 0 };
+	int rc = sba_files_dump(st, in, id, &p, err);
+	while (rc == 0 && p.n < PARENTS_MAX) {
+		SBA_JSON json_t *head = head_of(&p.v[p.n - 1]);
+		const char *parent = sba_json_str(head, "payload.forked_from_id");
+		if (!parent || !sba_session_id_valid(parent))
+			break;
+		rc = sba_files_dump(st, in, parent, &p, err);
+	}
+	if (rc < 0) {
+		sba_parts_fini(&p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+static int load(const struct sba_store *st, const struct sba_inside *in,
+		const struct sba_parts *parts, const char *was, const char *id,
+		struct sba_error *err)
+{
+	int rc = 0;
+	(void)was;
+	/* The parents first: what is half loaded is not yet a session that lacks one. */
+	for (size_t i = parts->n; rc == 0 && i-- > 0;) {
+		const char *colon = strchr(parts->v[i].name, ':');
+		const char *name = i == 0 ? id : colon ? colon + 1 : "";
+		if (!sba_session_id_valid(name))
+			return sba_fail(err, SBA_EPROTO, "a part of the dump has no session's id");
+		rc = sba_files_load_part(st->files, in, &parts->v[i], name, err);
+	}
+	return rc;
+}
+
+const struct sba_store sba_codex_store = {
+	.id_prefix = "",
+	.list = sba_files_list,
+	.dump = dump,
+	.load = load,
+	.remove = sba_files_remove,
+	.files = &files,
+};

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * opencode's sessions are rows of one database; its own commands take them
+ * out and put them in (1.18.33). Ids of messages and parts are keys of that
+ * database: a copy under another name needs new ones throughout.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/drivers.h"
+#include "drivers/store_files.h"
+
+enum { LIST_MAX = 16 * SBA_MIB, ID_LEN = 30, ID_END = 8 };
+
+static int run(const struct sba_inside *in, const char *const *argv, struct sba_buf *out,
+	       struct sba_error *err)
+{
+	static const char *const env[] = { "OPENCODE_DISABLE_MODELS_FETCH=1",
+					   "OPENCODE_DISABLE_AUTOUPDATE=1", NULL };
+	const struct sba_inside_run r = { .argv = argv, .env = env };
+	char said[SBA_SAID_MAX] = "";
+	int status = 0;
+	int rc = in->run(in, &r, out, &status, said, err);
+	if (rc < 0 || status == 0)
+		return rc;
+	bool missing = strstr(said, "not found") != NULL;
+	return sba_fail(err, missing ? SBA_ENOTFOUND : SBA_EIO, "opencode %s %s: %s", argv[1],
+			argv[2], *said ? said : "it failed without a word");
+}
+
+static int no_session(const char *id, struct sba_error *err)
+{
+	return sba_fail(err, SBA_ENOTFOUND, "opencode keeps no session '%s'", id);
+}
+
+/* ---- list ---- */
+
+static int take(const json_t *j, struct sba_kept *k, struct sba_error *err)
+{
+	snprintf(k->id, sizeof(k->id), "%s", sba_json_str(j, "id"));
+	const char *title = sba_json_str(j, "title"), *dir = sba_json_str(j, "directory"),
+		   *parent = sba_json_str(j, "parentID");
+	k->created_ms = sba_json_int(j, "created", sba_json_int(j, "time.created", 0));
+	k->updated_ms = sba_json_int(j, "updated", sba_json_int(j, "time.updated", 0));
+	k->title = strdup(title ? title : "");
+	k->workdir = strdup(dir ? dir : "");
+	k->parent = strdup(parent ? parent : "");
+	k->model = strdup("");
+	return k->title && k->workdir && k->parent && k->model ? 0 : sba_fail_nomem(err);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct sba_kept *x = a, *y = b;
+	return (x->updated_ms < y->updated_ms) - (x->updated_ms > y->updated_ms);
+}
+
+static int take_all(const json_t *array, struct sba_kept_list *ret, struct sba_error *err)
+{
+	struct sba_kept_list l = { 0 };
+	size_t i;
+	const json_t *j;
+	int rc = 0;
+	if (json_array_size(array) > 0 && !(l.v = calloc(json_array_size(array), sizeof(*l.v))))
+		return sba_fail_nomem(err);
+	json_array_foreach(array, i, j)
+	{
+		const char *id = sba_json_str(j, "id");
+		if (rc == 0 && id && sba_session_id_valid(id))
+			rc = take(j, &l.v[l.n++], err);
+	}
+	if (rc < 0) {
+		sba_kept_list_fini(&l);
+		return rc;
+	}
+	if (l.n > 0)
+		qsort(l.v, l.n, sizeof(*l.v), newest_first);
+	*ret = l;
+	return 0;
+}
+
+static int list(const struct sba_store *st, const struct sba_inside *in, struct sba_kept_list *ret,
+		struct sba_error *err)
+{
+	static const char *const argv[] = {
+		"opencode", "session", "list", "--format", "json", NULL
+	};
+	SBA_BUF struct sba_buf out = SBA_BUF_INIT(LIST_MAX);
+	SBA_JSON json_t *array = NULL;
+	(void)st;
+	int rc = run(in, argv, &out, err);
+	if (rc == 0 && out.len > 0)
+		rc = sba_json_parse(out.data, out.len, "opencode's sessions", &array, err);
+	return rc < 0 ? rc : take_all(array, ret, err);
+}
+
+/* ---- out ---- */
+
+static int dump(const struct sba_store *st, const struct sba_inside *in, const char *id,
+		struct sba_parts *ret, struct sba_error *err)
+{
+	(void)st;
+	const char *const argv[] = { "opencode", "export", id, NULL };
+	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_SESSION_MAX);
+	SBA_JSON json_t *j = NULL;
+	struct sba_error why = { 0 };
+	if (run(in, argv, &out, &why) < 0) {
+		if (why.code == SBA_EIO || why.code == SBA_ENOTFOUND)
+			return no_session(id, err);
+		if (err)
+			*err = why;
+		return why.code;
+	}
+	int rc = sba_json_parse(out.data ? out.data : "", out.len, "opencode's export", &j, err);
+	const char *told = sba_json_str(j, "info.id");
+	if (rc == 0 && (!told || strcmp(told, id) != 0))
+		rc = sba_fail(err, SBA_EPROTO, "opencode's export is not of session '%s'", id);
+	return rc < 0 ? rc : sba_parts_add(ret, "session", &out, err);
+}
+
+/* ---- in ---- */
+
+/* "ses_", "msg_", "prt_" and 26 letters and digits, which begin with a time. */
+static bool is_id(const char *s)
+{
+	static const char *const kinds[] = { "ses_", "msg_", "prt_" };
+	bool known = false;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(kinds); i++)
+		known = known || sba_starts_with(s, kinds[i]);
+	if (!known || strlen(s) != ID_LEN)
+		return false;
+	for (s += 4; *s; s++) {
+		if (!isalnum((unsigned char)*s))
+			return false;
+	}
+	return true;
+}
+
+/* Every id gets the end of the new session's: what two ids of one session differ in
+ * lies before it. */
+static json_t *renamed(const json_t *j, const char *was, const char *id)
+{
+	const char *s = json_string_value(j);
+	if (strcmp(s, was) == 0)
+		return json_string(id);
+	if (!is_id(s) || strncmp(s, "ses_", 4) == 0)
+		return NULL;
+	return json_sprintf("%.*s%s", ID_LEN - ID_END, s, id + strlen(id) - ID_END);
+}
+
+static int rename_ids(json_t *j, const char *was, const char *id)
+{
+	const char *key;
+	json_t *value, *other;
+	size_t i;
+	int bad = 0;
+	json_object_foreach(j, key, value)
+	{
+		if (!json_is_string(value))
+			bad |= rename_ids(value, was, id);
+		else if ((other = renamed(value, was, id)))
+			bad |= json_object_set_new(j, key, other);
+	}
+	json_array_foreach(j, i, value)
+	{
+		if (!json_is_string(value))
+			bad |= rename_ids(value, was, id);
+		else if ((other = renamed(value, was, id)))
+			bad |= json_array_set_new(j, i, other);
+	}
+	return bad;
+}
+
+static int import(const struct sba_inside *in, const void *data, size_t len, struct sba_error *err)
+{
+	char path[64], random[17];
+	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
+	int rc = sba_random_hex(random, 8, err);
+	snprintf(path, sizeof(path), "/tmp/sandbox-agent-%s.json", random);
+	const char *const argv[] = { "opencode", "import", path, NULL };
+	const char *const rm[] = { "rm", "-f", path, NULL };
+	if (rc == 0)
+		rc = in->write(in, path, data, len, 0600, err);
+	if (rc == 0)
+		rc = run(in, argv, &out, err);
+	sba_buf_reset(&out);
+	struct sba_error dropped;
+	(void)run(in, rm, &out, &dropped);
+	return rc;
+}
+
+static int remove_session(const struct sba_store *st, const struct sba_inside *in, const char *id,
+			  struct sba_error *err)
+{
+	(void)st;
+	const char *const argv[] = { "opencode", "session", "delete", id, NULL };
+	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
+	int rc = run(in, argv, &out, err);
+	return rc == SBA_EIO || rc == SBA_ENOTFOUND ? no_session(id, err) : rc;
+}
+
+static int load(const struct sba_store *st, const struct sba_inside *in,
+		const struct sba_parts *parts, const char *was, const char *id,
+		struct sba_error *err)
+{
+	SBA_JSON json_t *j = NULL;
+	int rc = sba_json_parse(parts->v[0].data, parts->v[0].len, "the session", &j, err);
+	const char *told = sba_json_str(j, "info.id");
+	if (rc == 0 && (!told || strcmp(told, was) != 0 || strlen(id) < ID_END))
+		rc = sba_fail(err, SBA_EPROTO, "this is no session of opencode");
+	if (rc == 0 && strcmp(was, id) != 0 && rename_ids(j, was, id))
+		rc = sba_fail_nomem(err);
+	SBA_FREE char *text = rc == 0 ? sba_json_dump(j) : NULL;
+	if (rc == 0 && !text)
+		rc = sba_fail_nomem(err);
+	if (rc < 0)
+		return rc;
+	/* An import onto one that is there keeps its later messages. */
+	rc = remove_session(st, in, id, err);
+	if (rc < 0 && rc != SBA_ENOTFOUND)
+		return rc;
+	return import(in, text, strlen(text), err);
+}
+
+/* The whole database: sessions are rows of it. Nobody writes meanwhile: a turn
+ * aside has the session's lock. */
+static int aside(const struct sba_store *st, const struct sba_inside *in, const char *id,
+		 const char *scratch, struct sba_error *err)
+{
+	static const char script[] = "cp -- \"$1\"/.local/share/opencode/opencode.db* \"$2\"/";
+	const char *const argv[] = { "sh", "-c", script, "sh", in->home, scratch, NULL };
+	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
+	(void)st;
+	(void)id;
+	return run(in, argv, &out, err);
+}
+
+const struct sba_store sba_opencode_store = {
+	.list = list,
+	.dump = dump,
+	.load = load,
+	.remove = remove_session,
+	.aside = aside,
+};
