@@ -30,6 +30,10 @@ struct sba_exec_options {
 	unsigned short rows, columns; /* of the terminal; 0: 24 x 80 */
 	int64_t max_output; /* bytes of both streams together that are passed on; 0: all */
 	bool detach;        /* goes on after the handle is closed or the client has died */
+	/* May signal and trace processes that other commands started. Without it a
+	 * command reaches its own alone (Linux 6.12; older kernels know no such limit),
+	 * and its end is certain: one stroke of the kernel hits its whole tree. */
+	bool signal_others;
 };
 
 /* Starts a command. SBA_EBROKEN: the sandbox does not run. What is wrong with

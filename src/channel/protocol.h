@@ -57,6 +57,7 @@ enum sba_run_frame {
 	SBA_RUN_DEADLINE = 'D', /* milliseconds from now, decimal; 0 or absent: none */
 	SBA_RUN_TTY = 'T',      /* "ROWSxCOLS": the command gets a terminal of the guest's own */
 	SBA_RUN_DETACH = 'B',   /* outlive the client: end of stdin is not a reason to end */
+	SBA_RUN_OTHERS = 'O',   /* may signal processes of other commands: no signal scope */
 	SBA_RUN_GO = 'G',       /* start */
 	/* after SBA_RUN_GO */
 	SBA_RUN_DATA = 'I',   /* bytes for the command's stdin */
@@ -83,7 +84,8 @@ enum sba_record_kind {
 	SBA_END_CWD = 'w',       /* working directory; NUMBER: errno */
 	SBA_END_FORK = 'f',      /* no process to be had (pid limit); NUMBER: errno */
 	SBA_END_PROTOCOL = 'p',  /* the host sent nonsense; NUMBER: frame type */
-	SBA_END_SURVIVORS = 'v', /* the tree could not be ended; NUMBER: processes left */
+	SBA_END_SURVIVORS = 'v', /* the tree could not be ended, so the sandbox ends; NUMBER:
+				  * processes left */
 	SBA_END_OOM = 'o',       /* ended by SIGKILL while the cgroup's oom_kill counter rose */
 };
 

@@ -449,7 +449,7 @@ void cli_sink_cut(struct cli_sink *s, int64_t limit);
 void cli_sink_end(struct cli_sink *s);
 
 struct cli_exec {
-	bool interactive, tty, detach;
+	bool interactive, tty, detach, signal_others;
 	struct cli_list env, env_file;
 	const char *workdir, *user;
 	int64_t timeout, max_output;

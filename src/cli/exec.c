@@ -24,6 +24,8 @@ static const struct cli_option exec_options[] = {
 	  0 },
 	{ "user", 'u', CLI_STRING, "USER", "who it runs as (default: the sandbox's)", FIELD(user),
 	  0 },
+	{ "signal-others", 0, CLI_FLAG, NULL, "may signal what other commands started",
+	  FIELD(signal_others), 0 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "then it is ended (60s; with -t or -d none; 0: none)",
 	  FIELD(timeout), 0 },
 	{ "max-output", 0, CLI_SIZE, "SIZE", "shows so much of it, drops the rest (all)",
@@ -271,6 +273,7 @@ static int start(struct session *s, struct sba_sandbox *box, const struct cli_ex
 		.has_stdin = o->interactive && !o->detach,
 		.tty = o->tty,
 		.detach = o->detach,
+		.signal_others = o->signal_others,
 	};
 	cli_term_size(&eo.rows, &eo.columns);
 	int rc = 0;
@@ -368,7 +371,9 @@ const struct cli_command cli_command_exec = {
 	.args = "NAME [--] COMMAND...",
 	.help = "a command inside, with our streams",
 	.more = "Its exit status becomes ours; 125 is a failure of ours, 124 its deadline,\n"
-		"126 cannot be run, 127 not found, 1 if what reads our output has gone away.",
+		"126 cannot be run, 127 not found, 1 if what reads our output has gone away.\n"
+		"A command can signal its own processes only (kill: not permitted);\n"
+		"--signal-others lets it reach those of other commands, as `shell` may.",
 	.example = "sandbox-agent exec calm-fox -w /workspace -- git status",
 	.tables = { exec_options },
 	.options_size = sizeof(struct cli_exec),

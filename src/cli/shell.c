@@ -24,6 +24,8 @@ static int shell(struct cli *cli, const void *options, const struct cli_args *ar
 	o.interactive = true;
 	o.tty = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	o.timeout = -1;
+	/* Who types `kill` means what they see in `ps`. */
+	o.signal_others = true;
 	return cli_exec_run(cli, args->v[0], &o, argv);
 }
 

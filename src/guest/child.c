@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/confine.h"
 #include "guest/env.h"
 #include "guest/path.h"
 
@@ -28,6 +29,7 @@ struct failure {
 struct plan {
 	const struct sba_guest_start *start;
 	char **env;
+	bool scoped;
 	pid_t supervisor;
 	int input;       /* our end: pipe or master */
 	int child_input; /* the command's: pipe or terminal */
@@ -73,12 +75,13 @@ static void plan_fini(struct plan *plan)
 	free(plan->env);
 }
 
-static bool plan_init(struct plan *plan, const struct sba_guest_start *start)
+static bool plan_init(struct plan *plan, const struct sba_guest_start *start, bool scoped)
 {
 	char *none[] = { NULL };
 
 	*plan = (struct plan){
 		.start = start,
+		.scoped = scoped,
 		.supervisor = getpid(),
 		.input = -1,
 		.child_input = -1,
@@ -133,6 +136,8 @@ static struct failure become_command(struct plan *plan)
 		_exit(EXIT_FAILURE);
 	if (plan->start->cwd && chdir(plan->start->cwd) < 0)
 		return (struct failure){ SBA_END_CWD, errno };
+	if (!sba_guest_capability_shed() || (plan->scoped && !sba_guest_scope_enter()))
+		return (struct failure){ SBA_END_CANNOT, errno };
 	reset_signals();
 	err = sba_guest_path_search(plan->start->args.items[0],
 				    sba_guest_env_get(plan->env, "PATH"), execute, plan);
@@ -163,14 +168,14 @@ static bool await_program(const struct plan *plan, pid_t pid, struct sba_guest_e
 	return false;
 }
 
-bool sba_guest_child_start(const struct sba_guest_start *start, struct sba_guest_child *ret,
-			   struct sba_guest_end *ret_end)
+bool sba_guest_child_start(const struct sba_guest_start *start, bool scoped,
+			   struct sba_guest_child *ret, struct sba_guest_end *ret_end)
 {
 	struct plan plan;
 	bool runs = false;
 	pid_t pid;
 
-	if (!plan_init(&plan, start)) {
+	if (!plan_init(&plan, start, scoped)) {
 		*ret_end = (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
 		plan_fini(&plan);
 		return false;

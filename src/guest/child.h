@@ -18,8 +18,9 @@ struct sba_guest_child {
 	int terminal; /* the master, same as input; -1 without a terminal */
 };
 
-/* Returns once the program runs. False: *ret_end says why it does not. */
-bool sba_guest_child_start(const struct sba_guest_start *start, struct sba_guest_child *ret,
-			   struct sba_guest_end *ret_end);
+/* Returns once the program runs. False: *ret_end says why it does not. scoped: in
+ * a signal scope of its own, below the caller's. */
+bool sba_guest_child_start(const struct sba_guest_start *start, bool scoped,
+			   struct sba_guest_child *ret, struct sba_guest_end *ret_end);
 
 #endif

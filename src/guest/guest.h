@@ -15,7 +15,8 @@ enum {
 	SBA_GUEST_OK = 0,
 	SBA_GUEST_FAILED = 1,
 	SBA_GUEST_USAGE = 2,
-	SBA_GUEST_NO_MATCH = 3, /* `guest kill`: nothing of that id runs */
+	SBA_GUEST_NO_MATCH = 3,  /* `guest kill`: nothing of that id runs */
+	SBA_GUEST_SURVIVORS = 4, /* `guest run`: a process of the command could not be ended */
 };
 
 /* PID 1 of the sandbox's process namespace: decides when the sandbox ends. */

@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "guest/confine.h"
+
 int sba_guest_idle(int argc, char **argv)
 {
 	sigset_t ends;
@@ -17,7 +19,8 @@ int sba_guest_idle(int argc, char **argv)
 	(void)argv;
 	if (argc != 1)
 		return SBA_GUEST_USAGE;
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || chdir("/") < 0)
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || !sba_guest_capabilities_drop() ||
+	    chdir("/") < 0)
 		return SBA_GUEST_FAILED;
 	signal(SIGCHLD, SIG_IGN);
 	sigemptyset(&ends);

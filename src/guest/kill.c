@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `guest kill`: ends supervisors, which end their commands. Only processes
- * that the engine itself started count; what else is inside may call itself
- * what it likes.
+ * `guest kill`: ends supervisors, which end their commands; and the end of the
+ * whole sandbox. Only processes that the engine itself started count; what else
+ * is inside may call itself what it likes.
  */
 #include "guest/kill.h"
 
@@ -139,6 +139,25 @@ static void end_found(struct search *search)
 		return;
 	signal_all(search, SIGKILL);
 	await_all(search, SBA_GUEST_FLUSH_MS);
+}
+
+static void kill_main(const struct sba_guest_stat *stat, void *arg)
+{
+	static const char idle[] = SBA_GUEST_PATH "\0idle"; /* and its NUL */
+	const int *proc = arg;
+
+	if (stat->ppid == 0 && stat->pid != 1 && has_cmdline(*proc, stat->pid, idle, sizeof(idle)))
+		kill(stat->pid, SIGKILL);
+}
+
+void sba_guest_kill_sandbox(void)
+{
+	int proc = sba_guest_proc_open();
+
+	if (proc < 0)
+		return;
+	sba_guest_proc_scan(proc, kill_main, &proc);
+	close(proc);
 }
 
 int sba_guest_kill(int argc, char **argv)

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "channel/protocol.h"
+#include "guest/confine.h"
+#include "guest/kill.h"
 #include "guest/parse.h"
 #include "guest/proc.h"
 #include "guest/supervise.h"
@@ -85,7 +87,8 @@ static struct sba_guest_end run_command(struct sba_guest_command *command,
 		return (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
 	command->tree.proc = sba_guest_proc_open();
 	command->oom_before = sba_guest_oom_count();
-	if (!sba_guest_child_start(start, &child, &end))
+	command->tree.scoped = !start->signal_others && sba_guest_scope_enter();
+	if (!sba_guest_child_start(start, command->tree.scoped, &child, &end))
 		return end;
 	command->tree.main = child.pid;
 	sba_guest_streams_init(&command->streams, &child);
@@ -120,6 +123,10 @@ int sba_guest_run(int argc, char **argv)
 	close(STDIN_FILENO);
 	close(STDOUT_FILENO);
 	close(STDERR_FILENO);
+	if (end.kind == SBA_END_SURVIVORS) {
+		sba_guest_kill_sandbox();
+		_exit(SBA_GUEST_SURVIVORS);
+	}
 	sba_guest_linger(began);
 	_exit(SBA_GUEST_OK);
 }

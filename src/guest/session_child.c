@@ -16,9 +16,11 @@
 #include <unistd.h>
 
 #include "guest/guest.h"
+#include "guest/kill.h"
 #include "guest/proc.h"
+#include "guest/tree.h"
 
-enum { STREAMS = 3, LOOK_MS = 20 };
+enum { STREAMS = 3 };
 
 struct pipes {
 	int child[STREAMS];
@@ -102,6 +104,16 @@ int sba_session_child_file(struct sba_session_stream *stream)
 	return child_start(stream, STREAMS - 1, sba_session_file_serve);
 }
 
+/* A child that we started, not an orphan that came to us. */
+static bool is_ours(const struct sba_session *session, pid_t pid)
+{
+	for (size_t i = 0; i < SBA_SESSION_SLOTS; i++) {
+		if (session->streams[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
 static void forget(struct sba_session *session, pid_t pid)
 {
 	for (size_t i = 0; i < SBA_SESSION_SLOTS; i++) {
@@ -122,11 +134,17 @@ static void forget(struct sba_session *session, pid_t pid)
 void sba_session_reap(struct sba_session *session)
 {
 	struct signalfd_siginfo info[4];
+	int status;
 	pid_t pid;
 
 	(void)!read(session->sigfd, info, sizeof(info));
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		/* The supervisor itself may be in a scope that has no sandbox. */
+		if (WIFEXITED(status) && WEXITSTATUS(status) == SBA_GUEST_SURVIVORS &&
+		    is_ours(session, pid))
+			sba_guest_kill_sandbox();
 		forget(session, pid);
+	}
 }
 
 /* ---- the end of everything ---- */
@@ -154,26 +172,13 @@ static void await_children(struct sba_session *session, int64_t limit)
 	}
 }
 
-static void kill_child(const struct sba_guest_stat *stat, void *arg)
+/* Supervisors that were too slow, and orphans of commands that ended before. */
+static void end_the_rest(const struct sba_session *session)
 {
-	(void)arg;
-	if (stat->ppid == getpid())
-		kill(stat->pid, SIGKILL);
-}
+	struct sba_guest_tree rest = { .proc = sba_guest_proc_open() };
 
-/* Each pass makes the children of those it killed children of ours. */
-static void kill_orphans(struct sba_session *session, int64_t limit)
-{
-	struct pollfd wait = { .fd = session->sigfd, .events = POLLIN };
-	int proc = sba_guest_proc_open();
-
-	while (proc >= 0 && sba_guest_now_ms(CLOCK_MONOTONIC) < limit) {
-		sba_guest_proc_scan(proc, kill_child, NULL);
-		sba_session_reap(session);
-		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
-			break;
-		poll(&wait, 1, LOOK_MS);
-	}
+	if (rest.proc >= 0 && sba_guest_tree_kill(&rest, session->sigfd, SBA_SESSION_END_MS) > 0)
+		sba_guest_kill_sandbox();
 }
 
 void sba_session_end_all(struct sba_session *session)
@@ -187,5 +192,5 @@ void sba_session_end_all(struct sba_session *session)
 			sba_session_pump_close(session, stream, true);
 	}
 	await_children(session, limit);
-	kill_orphans(session, limit + SBA_SESSION_END_MS);
+	end_the_rest(session);
 }

@@ -121,6 +121,9 @@ static bool take_frame(struct sba_guest_start *start, uint8_t type, size_t len)
 	case SBA_RUN_DETACH:
 		start->detach = true;
 		return len == 0;
+	case SBA_RUN_OTHERS:
+		start->signal_others = true;
+		return len == 0;
 	default:
 		return false;
 	}

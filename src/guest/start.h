@@ -35,6 +35,7 @@ struct sba_guest_start {
 	bool tty;
 	struct winsize size;
 	bool detach;
+	bool signal_others;
 	/* the frame under way */
 	char *payload;
 	size_t have;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends a command's processes; see tree.h. Nobody can be kept from forking
- * while we look, so it is done in passes over /proc. In each, whole process
- * groups are killed: that is atomic in the kernel, so a fork bomb that has not
- * spread over many sessions ends in the first pass.
+ * Ends a command's processes; see tree.h. In a signal scope, one kill() of all
+ * that may be signalled is one pass of the kernel over exactly the tree, and a
+ * fork under way fails. Elsewhere nobody can be kept from forking while we look,
+ * so it is done in passes over /proc. In each, whole process groups are killed:
+ * that is atomic too, so a fork bomb that has not spread over many sessions ends
+ * in the first pass.
  */
 #include "guest/tree.h"
 
@@ -17,7 +19,10 @@
 #include "guest/guest.h"
 #include "guest/proc.h"
 
-enum { PASS_MAX = 65536 };
+enum {
+	PASS_MAX = 65536,
+	SCOPE_MS = 2000, /* a bomb of 500 takes 50 ms; then something is odd */
+};
 
 struct pass {
 	pid_t self;
@@ -112,12 +117,17 @@ static void await_child(int sigfd, int timeout_ms)
 		(void)!read(sigfd, &info, sizeof(info));
 }
 
-size_t sba_guest_tree_kill(struct sba_guest_tree *tree, int sigfd, int64_t limit_ms)
+static size_t strike_scope(int proc)
 {
-	int64_t limit = sba_guest_now_ms(CLOCK_MONOTONIC) + limit_ms;
+	(void)proc;
+	return kill(-1, SIGKILL) == 0;
+}
 
+static size_t strike_until_empty(struct sba_guest_tree *tree, int sigfd, int64_t limit,
+				 size_t (*strike_once)(int proc))
+{
 	for (;;) {
-		size_t left = strike_all(tree->proc);
+		size_t left = strike_once(tree->proc);
 		size_t reaped = sba_guest_tree_reap(tree);
 
 		if (tree->empty)
@@ -128,4 +138,13 @@ size_t sba_guest_tree_kill(struct sba_guest_tree *tree, int sigfd, int64_t limit
 		if (reaped == 0)
 			await_child(sigfd, 1);
 	}
+}
+
+size_t sba_guest_tree_kill(struct sba_guest_tree *tree, int sigfd, int64_t limit_ms)
+{
+	int64_t now = sba_guest_now_ms(CLOCK_MONOTONIC);
+
+	if (tree->scoped && strike_until_empty(tree, sigfd, now + SCOPE_MS, strike_scope) == 0)
+		return 0;
+	return strike_until_empty(tree, sigfd, now + limit_ms, strike_all);
 }

@@ -13,8 +13,9 @@
 #include <sys/types.h>
 
 struct sba_guest_tree {
-	int proc;   /* of sba_guest_proc_open() */
-	pid_t main; /* the command itself; also its process group and session */
+	int proc;    /* of sba_guest_proc_open() */
+	bool scoped; /* we are in a signal scope that holds nothing but us and the tree */
+	pid_t main;  /* the command itself; also its process group and session */
 	bool main_ended;
 	int status; /* of the command, once main_ended */
 	bool empty;
@@ -27,8 +28,9 @@ size_t sba_guest_tree_reap(struct sba_guest_tree *tree);
 bool sba_guest_tree_signal(const struct sba_guest_tree *tree, int signo);
 
 /*
- * Kills the tree until it is empty or limit_ms have passed. sigfd is a
- * signalfd of SIGCHLD. Returns how many processes are left.
+ * Kills the tree until it is empty or limit_ms have passed: by the scope first,
+ * if there is one, then in passes over /proc. sigfd is a signalfd of SIGCHLD.
+ * Returns how many processes are left.
  */
 size_t sba_guest_tree_kill(struct sba_guest_tree *tree, int sigfd, int64_t limit_ms);
 

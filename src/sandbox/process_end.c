@@ -37,7 +37,8 @@ static void set_exit(struct sba_process *p, const struct sba_record *r)
 	}
 	if (r->kind == SBA_END_SURVIVORS)
 		sba_fail(&p->failure, SBA_EBROKEN,
-			 "command: %lld processes of it could not be ended; end the sandbox",
+			 "command: %lld of its processes could not be ended: the sandbox ends with "
+			 "them",
 			 (long long)r->number);
 	else
 		sba_fail(&p->failure, SBA_EPROTO, "command: the guest did not understand us ('%c')",

@@ -53,6 +53,8 @@ static void put_start(struct sba_process *p, const struct sba_exec_options *o, c
 	}
 	if (o->detach)
 		sba_process_frame(p, SBA_RUN_DETACH, "", 0);
+	if (o->signal_others)
+		sba_process_frame(p, SBA_RUN_OTHERS, "", 0);
 	sba_process_frame(p, SBA_RUN_GO, "", 0);
 	if (!o->has_stdin)
 		sba_process_frame(p, SBA_RUN_EOF, "", 0);

@@ -15,6 +15,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,6 +25,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +55,7 @@ struct guest {
 
 static int guest_file = -1;
 static pid_t bomber_uid; /* 0: as we are */
+static bool old_kernel;  /* as if it had no signal scopes */
 
 static inline int64_t now_ms(void)
 {
@@ -68,6 +72,21 @@ static inline void become_bomber(void)
 	if (setrlimit(RLIMIT_NPROC, &limit) < 0 || setgid((gid_t)bomber_uid) < 0 ||
 	    setuid((uid_t)bomber_uid) < 0)
 		_exit(99);
+}
+
+static inline void become_old(void)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(steps) / sizeof(steps[0]), steps };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+		_exit(97);
 }
 
 static inline void open_guest(struct guest *guest)
@@ -88,6 +107,8 @@ static inline void open_guest(struct guest *guest)
 		dup2(err[1], STDERR_FILENO);
 		if (bomber_uid != 0)
 			become_bomber();
+		if (old_kernel)
+			become_old();
 		fexecve(guest_file, args, environ);
 		_exit(98);
 	}
@@ -279,12 +300,17 @@ static inline void expect(struct guest *guest, char kind, unsigned long number)
 
 static inline int begin_test(void **state)
 {
-	(void)state;
+	old_kernel = *state != NULL;
 	alarm(TEST_SECONDS);
 	return 0;
 }
 
 #define RUN_TEST(test) cmocka_unit_test_setup(test, begin_test)
+/* Again, without signal scopes. */
+#define RUN_TEST_OLD(test)                                                                         \
+	{                                                                                          \
+#test "_on_an_old_kernel", test, begin_test, NULL, (void *)(uintptr_t)1            \
+	}
 
 /* Finds the program; false if there is none. */
 static inline bool prepare_driver(void)

@@ -3,6 +3,7 @@
  * `guest run` ends a whole tree: deadlines, cancels, clients that go, bombs;
  * and leaves alone what may live on.
  */
+#include "guest/confine.h"
 #include "unit/guest_driver.h"
 
 static void deadline_ends_what_ignores_term_and_hides_in_sessions(void **state)
@@ -183,6 +184,104 @@ static void deadline_ends_a_bomb_that_spreads_over_sessions(void **state)
 	end_bomb("eval \"$COMET\"");
 }
 
+/* ---- signal scopes ---- */
+
+/* As the guest does; in a child, for it is for good. */
+static bool kernel_has_scopes(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(sba_guest_scope_enter() ? 0 : 1);
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static void need_scopes(void)
+{
+	if (kernel_has_scopes())
+		return;
+	print_message("SKIPPED: this kernel has no signal scopes\n");
+	skip();
+}
+
+static pid_t start_bystander(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static int end_bystander(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGTERM);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WTERMSIG(status);
+}
+
+static void command_cannot_signal_what_is_not_its_own(void **state)
+{
+	struct guest guest;
+	char script[128];
+	pid_t pid;
+
+	(void)state;
+	need_scopes();
+	pid = start_bystander();
+	snprintf(script, sizeof(script),
+		 "kill -9 %d 2>/dev/null || echo kept; kill -9 $PPID 2>/dev/null || echo kept;"
+		 "sleep 60 & kill $! && echo own; wait",
+		 (int)pid);
+	open_shell(&guest, script);
+	collect(&guest, SBA_END_EXIT, 0);
+	assert_string_equal(output(&guest), "kept\nkept\nown\n");
+	close_guest(&guest);
+	assert_int_equal(end_bystander(pid), SIGTERM);
+	assert_nothing_left();
+}
+
+static void command_that_may_signals_others(void **state)
+{
+	struct guest guest;
+	char script[64];
+	pid_t pid = start_bystander();
+
+	(void)state;
+	snprintf(script, sizeof(script), "kill -9 %d && echo killed", (int)pid);
+	open_guest(&guest);
+	/* Where there are no scopes it may in any case. */
+	if (!old_kernel)
+		say(&guest, SBA_RUN_OTHERS, "");
+	say_shell(&guest, script);
+	collect(&guest, SBA_END_EXIT, 0);
+	assert_string_equal(output(&guest), "killed\n");
+	close_guest(&guest);
+	assert_int_equal(end_bystander(pid), SIGKILL);
+	assert_nothing_left();
+}
+
+/* Who is not of the tree is not hit when the tree is struck at once. */
+static void end_of_a_tree_harms_no_bystander(void **state)
+{
+	struct guest guest;
+	pid_t pid = start_bystander();
+
+	(void)state;
+	open_guest(&guest);
+	say(&guest, SBA_RUN_DEADLINE, "100");
+	say_shell(&guest, "trap '' TERM; setsid sleep 60 & sleep 60 & wait; wait");
+	collect(&guest, SBA_END_DEADLINE, 100);
+	close_guest(&guest);
+	assert_int_equal(end_bystander(pid), SIGTERM);
+	assert_nothing_left();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +297,16 @@ int main(void)
 		RUN_TEST(deadline_ends_a_terminal_whose_output_flows),
 		RUN_TEST(deadline_ends_a_fork_bomb),
 		RUN_TEST(deadline_ends_a_bomb_that_spreads_over_sessions),
+		RUN_TEST_OLD(deadline_ends_what_ignores_term_and_hides_in_sessions),
+		RUN_TEST_OLD(cancel_ends_the_tree_even_if_it_is_stopped),
+		RUN_TEST_OLD(death_of_the_supervisor_takes_the_command_along),
+		RUN_TEST_OLD(deadline_ends_a_fork_bomb),
+		RUN_TEST_OLD(deadline_ends_a_bomb_that_spreads_over_sessions),
+		RUN_TEST(command_cannot_signal_what_is_not_its_own),
+		RUN_TEST(command_that_may_signals_others),
+		RUN_TEST_OLD(command_that_may_signals_others),
+		RUN_TEST(end_of_a_tree_harms_no_bystander),
+		RUN_TEST_OLD(end_of_a_tree_harms_no_bystander),
 	};
 
 	if (!prepare_driver())
