@@ -32,11 +32,10 @@
 
 #define SBA_PROTOCOL_VERSION 1
 
-/* Where the guest stands inside every sandbox. */
+/* Where the guest stands inside every sandbox, and in the sidecar's image: there
+ * the engine fills a volume from it that sandboxes which run as root get. */
 #define SBA_GUEST_DIR  "/.sandbox-agent"
 #define SBA_GUEST_PATH "/.sandbox-agent/guest"
-/* Where it stands in the sidecar's image. */
-#define SBA_SIDECAR_PATH "/guest"
 /* State that changes: root-owned, so that the sandbox's user cannot forge it. */
 #define SBA_STATE_DIR  "/var/lib/sandbox-agent"
 #define SBA_STATE_NAME "state.json"

@@ -107,9 +107,11 @@ static int import_sidecar(struct sba_engine *e, const char *repository, const ch
 	struct sba_pack *pack = NULL;
 	int rc = sba_pack_new(&options, &pack, err);
 	if (rc == 0)
-		rc = sba_pack_bytes(pack, &SBA_SIDECAR_PATH[1], guest->data, guest->len, 0711, err);
+		rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
+	if (rc == 0)
+		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
 	if (rc == 0) {
-		static const char *const changes[] = { "ENTRYPOINT [\"" SBA_SIDECAR_PATH "\"]",
+		static const char *const changes[] = { "ENTRYPOINT [\"" SBA_GUEST_PATH "\"]",
 						       "LABEL io.sandbox-agent.role=sidecar-image",
 						       NULL };
 		rc = sba_image_import(e, repository, tag, changes, sba_pack_read, pack,

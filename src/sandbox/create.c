@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "archive/archive.h"
 #include "proxy/proxy.h"
@@ -241,23 +242,61 @@ static void *start_sidecar(void *user)
 /* The guest, root-owned and not readable by others, so that a process of the
  * sandbox's user can neither replace nor trace it; over whatever the image has
  * there. */
-static int place_guest(struct sba_making *m, struct sba_error *err)
+static int pack_guest(struct sba_pack *pack, struct sba_error *err)
 {
 	const struct sba_embedded *guest = sba_embedded_find("guest");
-	const struct sba_pack_options options = { .fixed_mtime = 0 };
-	struct sba_pack *pack = NULL;
-	int rc = sba_pack_new(&options, &pack, err);
-	if (rc == 0)
-		rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
+	int rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
 	if (rc == 0)
 		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
-	if (rc == 0 && m->o.ca_file)
+	return rc;
+}
+
+static int pack_ca(const struct sba_making *m, struct sba_pack *pack, struct sba_error *err)
+{
+	int rc = sba_pack_dir(pack, &SBA_CA_DIR[1], 0755, err);
+	if (rc == 0)
 		rc = sba_pack_bytes(pack, &SBA_CA_PATH[1], m->ca.data ? m->ca.data : "", m->ca.len,
 				    0644, err);
+	return rc;
+}
+
+static int place_files(struct sba_making *m, struct sba_error *err)
+{
+	const struct sba_pack_options options = { .fixed_mtime = 0 };
+	struct sba_pack *pack = NULL;
+	if (m->as_root && !m->o.ca_file)
+		return 0;
+	int rc = sba_pack_new(&options, &pack, err);
+	if (rc == 0 && !m->as_root)
+		rc = pack_guest(pack, err);
+	if (rc == 0 && m->o.ca_file)
+		rc = pack_ca(m, pack, err);
 	if (rc == 0)
 		rc = sba_container_put(m->engine, m->sandbox->container, "/", sba_pack_read, pack,
 				       sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), err);
 	sba_pack_free(pack);
+	return rc;
+}
+
+/* A link where the volume is to be could be turned elsewhere by root. */
+static int check_place(struct sba_making *m, struct sba_error *err)
+{
+	struct sba_path_stat found = { 0 };
+	if (!m->as_root)
+		return 0;
+	int rc = sba_container_stat(m->engine, m->sandbox->container, SBA_GUEST_DIR,
+				    sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), &found, err);
+	if (rc == 0 && S_ISLNK(found.mode))
+		rc = sba_fail(err, SBA_EREFUSED, "image '%s' has a symbolic link at %s", m->o.image,
+			      SBA_GUEST_DIR);
+	return rc;
+}
+
+static int place_guest(struct sba_making *m, struct sba_error *err)
+{
+	int rc = place_files(m, err);
+	if (rc == 0)
+		rc = check_place(m, err);
 	return rc < 0 ? sba_wrap(err, rc, "place the guest") : 0;
 }
 

@@ -9,7 +9,9 @@
 
 #include "channel/protocol.h"
 
-#define SBA_CA_PATH SBA_GUEST_DIR "/ca.crt"
+/* Every engine makes /etc, whatever the image has. */
+#define SBA_CA_DIR  "/etc/sandbox-agent"
+#define SBA_CA_PATH SBA_CA_DIR "/ca.crt"
 
 struct sba_making {
 	struct sba_engine *engine;

@@ -27,6 +27,22 @@ static int seal(json_t *spec)
 	       json_object_set_new(host, "Dns", json_pack("[s]", "127.0.0.1"));
 }
 
+/* Root could replace a guest that lies in its own files; out of the sidecar it
+ * comes read-only. The volume has no name: it goes with the last of the two
+ * containers. */
+static int offer_guest(json_t *spec)
+{
+	return json_object_set_new(spec, "Volumes", json_pack("{s:{}}", SBA_GUEST_DIR));
+}
+
+static int take_guest(const struct sba_making *m, json_t *spec)
+{
+	char from[SBA_ID_MAX + 8];
+	snprintf(from, sizeof(from), "%s:ro", m->sandbox->sidecar);
+	return json_object_set_new(json_object_get(spec, "HostConfig"), "VolumesFrom",
+				   json_pack("[s]", from));
+}
+
 json_t *sba_spec_sidecar(const struct sba_making *m)
 {
 	char keepalive[32], lifetime[32], host_entry[128];
@@ -46,12 +62,14 @@ json_t *sba_spec_sidecar(const struct sba_making *m)
 	json_t *spec =
 		json_pack("{s:s, s:o, s:[ssssss], s:s, s:b, s:s, s:o}", "Image", m->sidecar_ref,
 			  "Labels", sba_labels_with_role(m->labels, "sidecar"), "Entrypoint",
-			  SBA_SIDECAR_PATH, "reaper", "--keepalive", keepalive, "--max-lifetime",
+			  SBA_GUEST_PATH, "reaper", "--keepalive", keepalive, "--max-lifetime",
 			  lifetime, "Hostname", m->o.name, "AttachStdout", 0,
 			  /* A PID 1 minds no other; Podman 5 asks before a forced removal
 			   * and waits for ten seconds. */
 			  "StopSignal", "SIGKILL", "HostConfig", host);
-	if (spec && strcmp(m->o.network, "sealed") == 0 && seal(spec)) {
+	bool bad = !spec || (strcmp(m->o.network, "sealed") == 0 && seal(spec));
+	bad = bad || (m->as_root && offer_guest(spec));
+	if (bad) {
 		json_decref(spec);
 		return NULL;
 	}
@@ -89,11 +107,12 @@ static int make_env(const struct sba_making *m, json_t **ret, struct sba_error *
 	return 0;
 }
 
-/* What package managers need, for images that run as root; nothing for others. */
+/* What package managers need, for images that run as root; nothing for others.
+ * SETPCAP is the guest's alone: its commands, which lack it, cannot trace it. */
 static json_t *capabilities(bool as_root)
 {
-	return as_root ? json_pack("[sssssss]", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL",
-				   "SETGID", "SETUID")
+	return as_root ? json_pack("[ssssssss]", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID",
+				   "KILL", "SETGID", "SETUID", "SETPCAP")
 		       : json_array();
 }
 
@@ -128,6 +147,10 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 		json_decref(spec);
 		return sba_fail(err, SBA_EINVAL, "user or runtime: not valid UTF-8");
 	}
+	if (m->as_root && take_guest(m, spec)) {
+		json_decref(spec);
+		return sba_fail_nomem(err);
+	}
 	*ret = spec;
 	return 0;
 }
@@ -137,7 +160,7 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 /* The security fields, in HostConfig unless they say otherwise. */
 static const char *const must_hold[] = {
 	"CapDrop",   "CapAdd", "SecurityOpt", "PidMode", "NetworkMode",
-	"PidsLimit", "Memory", "NanoCpus",    "Runtime",
+	"PidsLimit", "Memory", "NanoCpus",    "Runtime", "VolumesFrom",
 };
 
 /* "ALL" and "CAP_CHOWN" and "CHOWN" are the same to engines. */
