@@ -43,6 +43,7 @@ struct attack {
 	const char *reason;                                      /* why the sandbox ends */
 	void (*check)(const struct profile *p, const char *out); /* may be NULL */
 	int64_t pids;
+	double cpus;
 	bool held; /* by a handle that stays open: it must not count */
 };
 
@@ -51,8 +52,11 @@ static struct sba_sandbox *box(const struct profile *p, const struct attack *a)
 	static unsigned n;
 	char name[32];
 	snprintf(name, sizeof(name), "%s-%u", p->word, n++);
-	return attacked_sandbox((struct sba_sandbox_options){
-		.name = name, .user = p->user, .pids = a->pids, .keepalive_ms = KEEPALIVE_MS });
+	return attacked_sandbox((struct sba_sandbox_options){ .name = name,
+							      .user = p->user,
+							      .pids = a->pids,
+							      .cpus = a->cpus,
+							      .keepalive_ms = KEEPALIVE_MS });
 }
 
 static char *make_attack(const struct profile *p, const struct attack *a, struct sba_sandbox *s)
@@ -176,13 +180,10 @@ static void a_killed_main_process_is_seen_from_beside(void **state)
 	live_await_no_containers(LAG_MS);
 }
 
-/* Between execve() and prctl() a process could be traced; but who may not read
- * its program never can. */
-static void a_session_cannot_be_caught_at_its_start(void **state)
+static void race_with_sessions(const struct profile *profile)
 {
-	(void)state;
 	const struct attack a = { .argv = VERBS("race", "4000") };
-	struct sba_sandbox *s = box(&profiles[0], &a);
+	struct sba_sandbox *s = box(profile, &a);
 	struct sba_error err = { 0 };
 	struct sba_process *p = attack_start(s, a.argv);
 	for (int i = 0; i < RACES; i++) {
@@ -201,6 +202,92 @@ static void a_session_cannot_be_caught_at_its_start(void **state)
 	assert_string_equal(said, "raced well\n");
 	sba_process_free(p);
 	live_remove(s);
+}
+
+/* Between execve() and prctl() a process could be traced; but who may not read
+ * its program never can, nor root while it lacks a capability of the other's. */
+static void a_session_cannot_be_caught_at_its_start(void **state)
+{
+	(void)state;
+	race_with_sessions(&profiles[0]);
+	race_with_sessions(&profiles[1]);
+}
+
+/* Whose file it is, what is in it, and that the engine still runs it. */
+static void the_guest_cannot_be_replaced(void **state)
+{
+	(void)state;
+	static const char look[] = "stat -c '%u:%g %a %s' /.sandbox-agent/guest /.sandbox-agent; "
+				   "sha256sum /.sandbox-agent/guest 2>/dev/null; echo end";
+	for (size_t i = 0; i < 2; i++) {
+		const struct attack a = { .argv = VERBS("replace") };
+		struct sba_sandbox *s = box(&profiles[i], &a), *again = NULL;
+		struct sba_error err = { 0 };
+		SBA_FREE char *before = live_sh_out(s, look);
+		SBA_FREE char *out = make_attack(&profiles[i], &a, s);
+		assert_string_equal(out, "tried\n");
+		assert_int_equal(sba_sandbox_open(live.engine, live.prefix,
+						  sba_sandbox_info(s)->name, &again, &err),
+				 0);
+		SBA_FREE char *after = live_sh_out(again, look);
+		assert_string_equal(after, before);
+		sba_sandbox_close(again);
+		live_remove(s);
+	}
+}
+
+/* ---- what a scope keeps them from ---- */
+
+static char *scoped_attack(struct sba_sandbox *s, const char *const *argv)
+{
+	struct sba_process *p = NULL;
+	struct sba_error err = { 0 };
+	if (sba_sandbox_exec(s, &(struct sba_exec_options){ .argv = argv }, &p, &err) < 0)
+		fail_msg("%s", err.text);
+	return attack_words(p, 10000);
+}
+
+static bool kernel_has_scopes(struct sba_sandbox *s)
+{
+	SBA_FREE char *out = live_sh_out(s, "kill -0 $PPID 2>/dev/null && echo old; true");
+	return *out == '\0';
+}
+
+static void reach_for_others(struct sba_sandbox *s)
+{
+	SBA_FREE char *keepers =
+		scoped_attack(s, VERBS("stop-keepers", "kill-keepers", "stop-main", "kill-main"));
+	assert_string_equal(keepers, "struck 0\nstruck 0\nstruck 0\nstruck 0\n");
+	/* Nor what another command of the same user has started. */
+	const char *const argv[] = { "sleep", "6071", NULL };
+	const struct sba_exec_options o = { .argv = argv };
+	struct sba_process *other = NULL;
+	struct sba_exit end;
+	assert_int_equal(sba_sandbox_exec(s, &o, &other, NULL), 0);
+	live_await_inside(sba_sandbox_container(s), "sleep 6071", true, 10000);
+	SBA_FREE char *held = scoped_attack(s, VERBS("hold", "sleep"));
+	assert_string_equal(held, "held 0\n");
+	free(live_sh_out(s, "kill -9 -1; true"));
+	assert_int_equal(sba_process_wait(other, 500, &end, NULL), SBA_ETIMEOUT);
+	sba_process_free(other);
+}
+
+static void a_command_reaches_no_process_but_its_own(void **state)
+{
+	(void)state;
+	const struct attack none = { 0 };
+	bool scopes = true;
+	for (size_t i = 0; i < 2 && scopes; i++) {
+		struct sba_sandbox *s = box(&profiles[i], &none);
+		scopes = kernel_has_scopes(s);
+		if (scopes)
+			reach_for_others(s);
+		live_remove(s);
+	}
+	if (!scopes) {
+		print_message("SKIPPED: the kernel has no signal scopes\n");
+		skip();
+	}
 }
 
 /* ---- processes that stay ---- */
@@ -281,12 +368,78 @@ static void ten_thousand_processes_hide_nothing(void **state)
 	live_await_no_containers(3 * LAG_MS);
 }
 
+/* A dead process that another one traces is not gone for its parent: its command
+ * cannot be ended, so all of its sandbox is. */
+static void what_cannot_be_ended_ends_its_sandbox(void **state)
+{
+	(void)state;
+	const struct attack none = { 0 };
+	struct sba_sandbox *s = box(&profiles[0], &none);
+	const char *const argv[] = { "sleep", "6081", NULL };
+	struct sba_process *held = NULL;
+	struct sba_error err = { 0 };
+	struct sba_exit end;
+	char name[32];
+	snprintf(name, sizeof(name), "%s", sba_sandbox_info(s)->name);
+	const struct sba_exec_options o = { .argv = argv,
+					    .timeout_ms = 3000,
+					    .signal_others = true };
+	assert_int_equal(sba_sandbox_exec(s, &o, &held, &err), 0);
+	live_await_inside(sba_sandbox_container(s), "sleep 6081", true, 10000);
+	struct sba_process *holder = attack_start(s, VERBS("hold", "sleep", "pause"));
+	assert_int_equal(sba_process_wait(held, 3 * LAG_MS, &end, &err), SBA_EBROKEN);
+	if (!strstr(err.text, "1 of its processes could not be ended"))
+		fail_msg("%s", err.text);
+	sba_process_free(held);
+	sba_process_free(holder);
+	sba_sandbox_close(s);
+	attacked_ends(name, "main process gone", LAG_MS);
+}
+
+/* ---- bombs ---- */
+
+static void bomb_until_deadline(const struct profile *p, const char *kind, bool signal_others)
+{
+	const struct attack a = { .argv = VERBS(kind, "pause"), .pids = 200, .cpus = 0.5 };
+	struct sba_sandbox *s = box(p, &a);
+	struct sba_process *bomb = NULL;
+	struct sba_error err = { 0 };
+	struct sba_exit end;
+	const struct sba_exec_options o = { .argv = a.argv,
+					    .timeout_ms = 1000,
+					    .signal_others = signal_others };
+	assert_int_equal(sba_sandbox_exec(s, &o, &bomb, &err), 0);
+	if (sba_process_wait(bomb, 3 * LAG_MS, &end, &err) < 0)
+		fail_msg("%s %s: %s", p->word, kind, err.text);
+	assert_int_equal(end.kind, SBA_TIMED_OUT);
+	sba_process_free(bomb);
+	SBA_FREE char *left =
+		live_sh_out(s, "cat /proc/[0-9]*/comm 2>/dev/null | grep -c attacker; true");
+	assert_string_equal(left, "0\n");
+	live_remove(s);
+}
+
+static void bombs_end_at_their_deadline_and_leave_a_sandbox_that_works(void **state)
+{
+	(void)state;
+	static const char *const kinds[] = { "bomb", "bomb-sessions", "comets" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(kinds); i++) {
+		bomb_until_deadline(&profiles[0], kinds[i], false);
+		bomb_until_deadline(&profiles[1], kinds[i], false);
+	}
+	/* As on kernels without scopes: in passes. */
+	bomb_until_deadline(&profiles[0], "bomb", true);
+	bomb_until_deadline(&profiles[0], "bomb-sessions", true);
+}
+
 /* ---- bombs whose session is gone ---- */
 
 static void bomb(const char *kind)
 {
-	attack_from_everywhere(&(struct attack){
-		.argv = VERBS(kind, "kill-keepers"), .reason = "keepalive", .pids = 200 });
+	attack_from_everywhere(&(struct attack){ .argv = VERBS(kind, "kill-keepers"),
+						 .reason = "keepalive",
+						 .pids = 200,
+						 .cpus = 0.5 });
 }
 
 static void a_fork_bomb_keeps_nothing(void **state)
@@ -317,10 +470,14 @@ int main(void)
 		LIVE_TEST(a_killed_main_process_ends_the_sandbox_at_once),
 		LIVE_TEST(a_killed_main_process_is_seen_from_beside),
 		LIVE_TEST(a_session_cannot_be_caught_at_its_start),
+		LIVE_TEST(the_guest_cannot_be_replaced),
+		LIVE_TEST(a_command_reaches_no_process_but_its_own),
 		LIVE_TEST(siblings_of_a_command_keep_nothing),
 		LIVE_TEST(a_sibling_of_a_foreign_exec_is_bounded_by_the_lifetime),
 		LIVE_TEST(a_name_full_of_parentheses_keeps_nothing),
 		LIVE_TEST(ten_thousand_processes_hide_nothing),
+		LIVE_TEST(what_cannot_be_ended_ends_its_sandbox),
+		LIVE_TEST(bombs_end_at_their_deadline_and_leave_a_sandbox_that_works),
 		LIVE_TEST(a_fork_bomb_keeps_nothing),
 		LIVE_TEST(a_bomb_of_sessions_keeps_nothing),
 		LIVE_TEST(comets_keep_nothing),

@@ -21,6 +21,8 @@ enum { MIB = 1024 * 1024, CREATORS = 12, ROOM = 5 };
 /* CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID: bits 0, 1, 3, 4, 5, 6, 7. */
 #define ROOT_CAPS "00000000000000fb"
 #define NO_CAPS   "0000000000000000"
+/* And SETPCAP, bit 8. */
+#define SESSION_CAPS "00000000000001fb"
 
 static const char own_status[] = "for k in CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp; do "
 				 "sed -n \"s/^$k:\\t*/$k /p\" /proc/self/status; done";
@@ -53,6 +55,33 @@ static void root_has_what_package_managers_need_and_no_more(void **state)
 	live_remove(s);
 }
 
+/* Of all processes of the guest, by command and what they hold. */
+static void the_guests_own_processes_have_no_more_than_they_need(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "0:0" });
+	SBA_FREE char *said = live_sh_out(
+		s, "cd /proc; for p in [0-9]*; do w=$(tr '\\0' ' ' <$p/cmdline); case $w in "
+		   "/.sandbox-agent/guest*) set -- $w; echo $2 $(sed -n 's/^CapPrm:\t*//p' "
+		   "$p/status);; esac; done 2>/dev/null | sort -u");
+	assert_string_equal(said,
+			    "idle " NO_CAPS "\nreaper " NO_CAPS "\nsession " SESSION_CAPS "\n");
+	live_remove(s);
+}
+
+static void another_user_of_a_roots_sandbox_gains_nothing(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "0:0" });
+	const char *const argv[] = { "sh", "-c", own_status, NULL };
+	LIVE_RESULT r;
+	live_exec(s, &(struct sba_exec_options){ .argv = argv, .user = "1000:1000" }, &r);
+	live_assert_exit(&r, 0);
+	assert_non_null(strstr(r.out.data, "CapPrm " NO_CAPS "\nCapEff " NO_CAPS));
+	assert_non_null(strstr(r.out.data, "NoNewPrivs 1"));
+	live_remove(s);
+}
+
 static void another_user_of_a_users_sandbox_gains_nothing(void **state)
 {
 	(void)state;
@@ -78,8 +107,9 @@ static bool has_word(const json_t *list, const char *word)
 static void the_engine_says_the_same(void **state)
 {
 	(void)state;
-	static const char *const caps[] = { "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID",
-					    "KILL",  "SETGID",       "SETUID" };
+	static const char *const
+		caps[] = { "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID",
+			   "KILL",  "SETGID",       "SETUID", "SETPCAP" /* the session's */ };
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "0:0" });
 	char sidecar[SBA_ID_MAX];
 	live_sidecar_of(s, sidecar);
@@ -93,7 +123,12 @@ static void the_engine_says_the_same(void **state)
 	added = sba_json_get(side, "HostConfig.CapAdd");
 	assert_int_equal(json_array_size(added), 2);
 	assert_true(has_word(added, "SETUID") && has_word(added, "SETGID"));
-	assert_int_equal(json_array_size(sba_json_get(main, "Mounts")), 0);
+	/* The guest, which root could replace otherwise. */
+	const json_t *mounts = sba_json_get(main, "Mounts");
+	assert_int_equal(json_array_size(mounts), 1);
+	assert_string_equal(sba_json_str(json_array_get(mounts, 0), "Destination"),
+			    "/.sandbox-agent");
+	assert_false(sba_json_bool(json_array_get(mounts, 0), "RW", true));
 	assert_int_equal(json_array_size(sba_json_get(main, "HostConfig.Devices")), 0);
 	live_remove(s);
 }
@@ -275,7 +310,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_user_has_no_capability_and_cannot_get_one),
 		LIVE_TEST(root_has_what_package_managers_need_and_no_more),
+		LIVE_TEST(the_guests_own_processes_have_no_more_than_they_need),
 		LIVE_TEST(another_user_of_a_users_sandbox_gains_nothing),
+		LIVE_TEST(another_user_of_a_roots_sandbox_gains_nothing),
 		LIVE_TEST(the_engine_says_the_same),
 		LIVE_TEST(memory_has_an_end_that_is_told_as_such),
 		LIVE_TEST(a_child_that_ran_out_of_memory_does_not_end_its_parent),

@@ -66,14 +66,14 @@ struct sba_process *attack_start(struct sba_sandbox *s, const char *const *argv)
 {
 	struct sba_process *p = NULL;
 	struct sba_error err = { 0 };
-	if (sba_sandbox_exec(s, &(struct sba_exec_options){ .argv = argv }, &p, &err) < 0)
+	const struct sba_exec_options o = { .argv = argv, .signal_others = true };
+	if (sba_sandbox_exec(s, &o, &p, &err) < 0)
 		fail_msg("%s", err.text);
 	return p;
 }
 
-char *attack_run(struct sba_sandbox *s, const char *const *argv, int64_t ms)
+char *attack_words(struct sba_process *p, int64_t ms)
 {
-	struct sba_process *p = attack_start(s, argv);
 	struct sba_buf out = SBA_BUF_INIT(WORDS_MAX);
 	int64_t deadline = sba_now_ms() + ms;
 	ssize_t n;
@@ -88,6 +88,11 @@ char *attack_run(struct sba_sandbox *s, const char *const *argv, int64_t ms)
 	sba_process_free(p);
 	char *text = sba_buf_take(&out);
 	return text ? text : strdup("");
+}
+
+char *attack_run(struct sba_sandbox *s, const char *const *argv, int64_t ms)
+{
+	return attack_words(attack_start(s, argv), ms);
 }
 
 /* ---- beside it ---- */

@@ -14,9 +14,12 @@
 const char *attacker_program(void);
 /* A sandbox with it inside. */
 struct sba_sandbox *attacked_sandbox(struct sba_sandbox_options o);
-/* Starts it with these verbs (NULL-ended, ATTACKER first). */
+/* Starts it with these verbs (NULL-ended, ATTACKER first). It may signal others: what
+ * it achieves is what it could on a kernel without signal scopes. */
 struct sba_process *attack_start(struct sba_sandbox *s, const char *const *argv);
-/* Runs it to its end or for so long; what it printed, which the caller frees. */
+/* Reads it to its end or for so long, and frees it; what it printed. */
+char *attack_words(struct sba_process *take_process, int64_t ms);
+/* Both in one. The caller frees what it printed. */
 char *attack_run(struct sba_sandbox *s, const char *const *argv, int64_t ms);
 #define ATTACK(s, ...) attack_run(s, (const char *const[]){ ATTACKER, __VA_ARGS__, NULL }, 10000)
 
