@@ -253,23 +253,28 @@ static void a_stopped_client_counts_as_gone(void **state)
 static void a_session_killed_inside_is_told_at_once(void **state)
 {
 	struct sba_channel *c = open_channel(live.engine);
-	struct sba_channel *other = open_channel(live.engine);
 	struct command k;
+	LIVE_RESULT killer;
 	(void)state;
 	command_sh(&k, c, "sleep 4244", false);
 	assert_true(command_read(&k, COMMAND_WAIT_MS) > 0);
 	int64_t began = sba_now_ms();
 	/* Sessions have their parent outside; ours is the parent's parent. */
-	command_ok(other, "mine=$(awk '{print $4}' /proc/$PPID/stat); "
-			  "for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in "
-			  "'" SBA_GUEST_PATH " session ') "
-			  "test $(awk '{print $4}' $p/stat) = 0 -a $p != /proc/$mine && "
-			  "kill -9 ${p#/proc/};; esac; done; true");
+	const char *const argv[] = {
+		"sh", "-c",
+		"mine=$(awk '{print $4}' /proc/$PPID/stat); "
+		"for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in "
+		"'" SBA_GUEST_PATH " session ') "
+		"test $(awk '{print $4}' $p/stat) = 0 -a $p != /proc/$mine && "
+		"kill -9 ${p#/proc/};; esac; done; true",
+		NULL
+	};
+	live_exec(box, &(struct sba_exec_options){ .argv = argv, .signal_others = true }, &killer);
+	live_assert_exit(&killer, 0);
 	assert_int_equal(command_read(&k, COMMAND_WAIT_MS), SBA_ELOST);
 	assert_true(sba_now_ms() - began < 5000);
 	command_close(&k);
 	sba_channel_close(c);
-	sba_channel_close(other);
 	await_gone(8000);
 }
 

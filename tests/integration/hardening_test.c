@@ -114,7 +114,8 @@ static void killing_all_that_one_may_does_not_prolong_or_break_it(void **state)
 	struct sba_sandbox *s = live_sandbox(
 		(struct sba_sandbox_options){ .user = "1000:1000", .keepalive_ms = 2000 });
 	LIVE_RESULT r;
-	live_sh(s, "kill -9 -1; kill -STOP -1; true", &r);
+	const char *const argv[] = { "sh", "-c", "kill -9 -1; kill -STOP -1; true", NULL };
+	live_exec(s, &(struct sba_exec_options){ .argv = argv, .signal_others = true }, &r);
 	/* Its own supervisor is among what it may kill: that breaks its command. */
 	if (r.rc < 0)
 		assert_true(r.rc == SBA_EBROKEN || r.rc == SBA_ELOST);
