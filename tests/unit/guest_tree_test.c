@@ -236,11 +236,11 @@ static void command_cannot_signal_what_is_not_its_own(void **state)
 	pid = start_bystander();
 	snprintf(script, sizeof(script),
 		 "kill -9 %d 2>/dev/null || echo kept; kill -9 $PPID 2>/dev/null || echo kept;"
-		 "sleep 60 & kill $! && echo own; wait",
+		 "sleep 60 & kill $! && echo mine; wait",
 		 (int)pid);
 	open_shell(&guest, script);
 	collect(&guest, SBA_END_EXIT, 0);
-	assert_string_equal(output(&guest), "kept\nkept\nown\n");
+	assert_string_equal(output(&guest), "kept\nkept\nmine\n");
 	close_guest(&guest);
 	assert_int_equal(end_bystander(pid), SIGTERM);
 	assert_nothing_left();
