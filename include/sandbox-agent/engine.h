@@ -26,6 +26,15 @@ SBA_API void sba_cancel_fire(struct sba_cancel *c);
 
 struct sba_engine;
 
+/* How long a kind of operation may take where the call itself says nothing; in
+ * milliseconds, -1: as long as it takes. */
+struct sba_timeouts {
+	int64_t start_ms;    /* making a sandbox, its image being there; default 120 s */
+	int64_t stop_ms;     /* ending a sandbox, or what runs in it; default 30 s */
+	int64_t session_ms;  /* looking up or keeping the state of sessions; default 120 s */
+	int64_t transfer_ms; /* a copy in or out; default 5 min */
+};
+
 /* Zero means the default everywhere. Strings are copied. */
 struct sba_engine_options {
 	/* unix:///path, tcp://host[:port], or NULL: found as the docker CLI does,
@@ -36,6 +45,7 @@ struct sba_engine_options {
 	/* Stops what runs through this handle; cleaning up goes on all the
 	 * same, under a deadline of its own. Lent; outlives the handle. */
 	struct sba_cancel *cancel;
+	struct sba_timeouts timeouts;
 };
 
 /* Finds the engine, connects, negotiates the API version.

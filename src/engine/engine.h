@@ -24,6 +24,8 @@ int sba_cancel_fd(const struct sba_cancel *c);
 int sba_engine_podman(const struct sba_engine *e);
 /* A limit for work of this handle: at most ms from now, cancelled with it. */
 struct sba_until sba_engine_until(const struct sba_engine *e, int64_t ms);
+/* What of the kind may take how long, for sba_until_in() and its like. */
+const struct sba_timeouts *sba_engine_timeouts(const struct sba_engine *e);
 /* A limit that the handle's cancel token does not end: for cleaning up, and for
  * finding out what happened. */
 struct sba_until sba_engine_until_regardless(int64_t ms);

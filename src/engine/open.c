@@ -20,6 +20,26 @@ struct sba_until sba_engine_until(const struct sba_engine *e, int64_t ms)
 	return sba_until_sooner((struct sba_until){ SBA_NEVER, e->cancel_fd }, ms);
 }
 
+const struct sba_timeouts *sba_engine_timeouts(const struct sba_engine *e)
+{
+	return &e->timeouts;
+}
+
+static int64_t time_or(int64_t asked_ms, int64_t otherwise_ms)
+{
+	return asked_ms < 0 ? SBA_NEVER : asked_ms > 0 ? asked_ms : otherwise_ms;
+}
+
+static struct sba_timeouts resolved(const struct sba_timeouts *asked)
+{
+	return (struct sba_timeouts){
+		.start_ms = time_or(asked->start_ms, 120 * 1000),
+		.stop_ms = time_or(asked->stop_ms, 30 * 1000),
+		.session_ms = time_or(asked->session_ms, 120 * 1000),
+		.transfer_ms = time_or(asked->transfer_ms, 5 * 60 * 1000),
+	};
+}
+
 /* "1.41" -> 1041; 0 if it is no version. */
 static int version_number(const char *v)
 {
@@ -123,6 +143,7 @@ int sba_engine_open(const struct sba_engine_options *options, struct sba_engine 
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_mutex_init(&e->info_lock, NULL);
 	e->cancel_fd = sba_cancel_fd(o->cancel);
+	e->timeouts = resolved(&o->timeouts);
 	int rc = prepare(e, o, err);
 	if (rc == 0)
 		rc = ping(e, sba_engine_until(e, SBA_ENGINE_OPEN_MS), err);

@@ -109,8 +109,9 @@ struct sba_engine {
 	struct sba_address address;
 	struct sba_tls *tls;
 	int cancel_fd;
-	char api[16]; /* "" until negotiated: paths carry no version */
-	int podman;   /* its major version, 0 where it is Docker */
+	struct sba_timeouts timeouts; /* resolved */
+	char api[16];                 /* "" until negotiated: paths carry no version */
+	int podman;                   /* its major version, 0 where it is Docker */
 
 	pthread_mutex_t lock; /* guards the idle connections */
 	struct sba_wire *idle[SBA_ENGINE_IDLE_CONNECTIONS];

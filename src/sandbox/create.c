@@ -48,8 +48,7 @@ static int resolve_host(struct sba_making *m, struct sba_error *err)
 	snprintf(m->host_address, sizeof(m->host_address), "host-gateway");
 	if (podman == 0 || podman > 4)
 		return 0;
-	return sba_engine_bridge_address(m->engine, sba_engine_until(m->engine, SBA_ENGINE_STEP_MS),
-					 m->host_address, err);
+	return sba_engine_bridge_address(m->engine, m->until, m->host_address, err);
 }
 
 static int check_network(struct sba_sandbox_options *o, struct sba_error *err)
@@ -166,8 +165,7 @@ static bool is_root(const char *user)
 static int look_at_image(struct sba_making *m, struct sba_error *err)
 {
 	SBA_JSON json_t *image = NULL;
-	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
-	int rc = sba_image_inspect(m->engine, m->o.image, until, &image, err);
+	int rc = sba_image_inspect(m->engine, m->o.image, m->until, &image, err);
 	if (rc == SBA_ENOTFOUND) {
 		rc = sba_fail(err, SBA_EIMAGE, "image '%s' is not on the engine", m->o.image);
 		return sba_hint(err, rc, "see what is there:  sandbox-agent image ls");
@@ -221,10 +219,9 @@ static int create_container(struct sba_making *m, const json_t *spec, bool sidec
 		 sidecar ? SBA_SIDECAR_SUFFIX : "");
 	if (!spec)
 		return sba_fail_nomem(err);
-	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
-	int rc = sba_container_create(m->engine, name, spec, until, ret_id, err);
+	int rc = sba_container_create(m->engine, name, spec, m->until, ret_id, err);
 	if (rc == SBA_EEXIST && name_was_freed(m))
-		rc = sba_container_create(m->engine, name, spec, until, ret_id, err);
+		rc = sba_container_create(m->engine, name, spec, m->until, ret_id, err);
 	if (rc != SBA_EEXIST)
 		return rc;
 	return sba_making_name_taken(m, err);
@@ -233,9 +230,7 @@ static int create_container(struct sba_making *m, const json_t *spec, bool sidec
 static void *start_sidecar(void *user)
 {
 	struct sba_making *m = user;
-	m->start_rc =
-		sba_container_start(m->engine, m->sandbox->sidecar,
-				    sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), &m->start_err);
+	m->start_rc = sba_container_start(m->engine, m->sandbox->sidecar, m->until, &m->start_err);
 	return NULL;
 }
 
@@ -273,7 +268,7 @@ static int place_files(struct sba_making *m, struct sba_error *err)
 		rc = pack_ca(m, pack, err);
 	if (rc == 0)
 		rc = sba_container_put(m->engine, m->sandbox->container, "/", sba_pack_read, pack,
-				       sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), err);
+				       m->until, err);
 	sba_pack_free(pack);
 	return rc;
 }
@@ -339,8 +334,7 @@ static int make_both(struct sba_making *m, struct sba_error *err)
 		return sba_wrap(err, m->start_rc, "start the sidecar");
 	}
 	if (rc == 0)
-		rc = sba_container_start(m->engine, m->sandbox->container,
-					 sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), err);
+		rc = sba_container_start(m->engine, m->sandbox->container, m->until, err);
 	return rc;
 }
 
@@ -355,8 +349,10 @@ static int roll_back(struct sba_making *m)
 	int rc = sba_sandbox_remove_both(m->engine, m->sandbox->sidecar, m->sandbox->container,
 					 NULL);
 	if (rc == 0)
-		rc = sba_found_get_until(m->engine, labels,
-					 sba_engine_until_regardless(SBA_REMOVE_MS), &f, NULL);
+		rc = sba_found_get_until(
+			m->engine, labels,
+			sba_engine_until_regardless(sba_engine_timeouts(m->engine)->stop_ms), &f,
+			NULL);
 	for (size_t i = 0; rc == 0 && i < f.n; i++)
 		rc = sba_sandbox_remove_both(m->engine, f.v[i].sidecar, f.v[i].container, NULL);
 	sba_found_fini(&f);
@@ -386,6 +382,7 @@ int sba_making_init(struct sba_making *m, struct sba_engine *e,
 {
 	m->engine = e;
 	m->o = *options;
+	m->until = sba_engine_until(e, sba_engine_timeouts(e)->start_ms);
 	sba_buf_init(&m->ca, SBA_CONFIG_MAX);
 	m->sandbox = calloc(1, sizeof(*m->sandbox));
 	if (!m->sandbox)

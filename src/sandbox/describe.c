@@ -8,7 +8,7 @@
 
 #include "channel/protocol.h"
 
-enum { STOP_MS = 30 * 1000, STOP_NOTHING = 3 };
+enum { STOP_NOTHING = 3 };
 
 /* Environment values may be secrets of the user's: names only. */
 static void hide_values(json_t *inspect)
@@ -79,7 +79,8 @@ int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *e
 	const struct sba_exec_spec spec = { .container = s->container,
 					    .argv = argv,
 					    .no_stdin = true };
-	struct sba_until until = sba_engine_until(s->engine, STOP_MS);
+	struct sba_until until =
+		sba_engine_until(s->engine, sba_engine_timeouts(s->engine)->stop_ms);
 	struct sba_exec *x = NULL;
 	int code = 0;
 	int rc = sba_sandbox_check_whole(s, err);

@@ -15,7 +15,6 @@
 #include "sandbox/files.h"
 
 enum {
-	TRANSFER_MS = 5 * 60 * 1000,
 	PASSWD_MAX = SBA_MIB,
 	SMALL_FILE_MS = 30 * 1000,
 };
@@ -23,7 +22,9 @@ enum {
 struct sba_until sba_transfer_until(const struct sba_sandbox *s,
 				    const struct sba_transfer_options *o)
 {
-	return sba_engine_until(s->engine, o && o->timeout_ms > 0 ? o->timeout_ms : TRANSFER_MS);
+	return sba_engine_until(s->engine, o && o->timeout_ms > 0
+						   ? o->timeout_ms
+						   : sba_engine_timeouts(s->engine)->transfer_ms);
 }
 
 /* ---- paths inside ---- */
@@ -167,7 +168,8 @@ static ssize_t read_body(void *user, void *buf, size_t size, struct sba_error *e
 int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, struct sba_buf *ret,
 			   struct sba_error *err)
 {
-	struct body_reader r = { .until = sba_engine_until(s->engine, SMALL_FILE_MS) };
+	struct body_reader r = { .until = sba_engine_until(
+					 s->engine, sba_engine_timeouts(s->engine)->session_ms) };
 	int rc = sba_sandbox_check_whole(s, err);
 	if (rc == 0)
 		rc = sba_container_get(s->engine, s->container, path, r.until, &r.body, err);
@@ -187,8 +189,10 @@ int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void 
 	if (rc == 0)
 		rc = sba_pack_bytes(pack, path + 1, data, len, mode, err);
 	if (rc == 0)
-		rc = sba_container_put(s->engine, s->container, "/", sba_pack_read, pack,
-				       sba_engine_until(s->engine, SMALL_FILE_MS), err);
+		rc = sba_container_put(
+			s->engine, s->container, "/", sba_pack_read, pack,
+			sba_engine_until(s->engine, sba_engine_timeouts(s->engine)->session_ms),
+			err);
 	sba_pack_free(pack);
 	return rc < 0 ? sba_wrap(err, rc, "write '%s'", path) : 0;
 }

@@ -117,10 +117,12 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, const c
 	      set(l, "name", o->name) || set(l, "prefix", o->prefix) || set(l, "tag", o->tag) ||
 	      set(l, "agent", o->agent) || set(l, "image", o->image) || set(l, "user", o->user) ||
 	      set(l, "provider", o->provider) || set(l, "base-url", o->base_url) ||
-	      set(l, "key-env", o->key_env) || set(l, "allow", rules.data ? rules.data : "") ||
-	      set(l, "network", o->network) || set(l, "workspace", SBA_DEFAULT_WORKSPACE) ||
-	      set(l, "version", SBA_VERSION) || set(l, "creator", made_by) ||
-	      set_int(l, "created", sba_unix_ms() / 1000) ||
+	      set(l, "key-env", o->key_env) || set(l, "model", o->model) ||
+	      set_int(l, "max-tokens", o->max_tokens) ||
+	      set_int(l, "max-requests", o->max_requests) ||
+	      set(l, "allow", rules.data ? rules.data : "") || set(l, "network", o->network) ||
+	      set(l, "workspace", SBA_DEFAULT_WORKSPACE) || set(l, "version", SBA_VERSION) ||
+	      set(l, "creator", made_by) || set_int(l, "created", sba_unix_ms() / 1000) ||
 	      set_int(l, "keepalive", o->keepalive_ms) ||
 	      set_int(l, "max-lifetime", o->max_lifetime_ms) ||
 	      /* said in any case: a committed image may say something else */
@@ -173,6 +175,9 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->base_url = sba_label_get(labels, "base-url");
 	info->key_env = sba_label_get(labels, "key-env");
 	info->pool = sba_label_get(labels, "pool");
+	info->model = sba_label_get(labels, "model");
+	info->max_tokens = get_int(labels, "max-tokens");
+	info->max_requests = get_int(labels, "max-requests");
 	info->created = get_int(labels, "created");
 	info->keepalive_ms = get_int(labels, "keepalive");
 	info->max_lifetime_ms = get_int(labels, "max-lifetime");

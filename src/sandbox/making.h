@@ -16,6 +16,7 @@
 struct sba_making {
 	struct sba_engine *engine;
 	struct sba_sandbox_options o; /* every default resolved */
+	struct sba_until until;
 	char made_name[SBA_NAME_MAX];
 	char id[SBA_SANDBOX_ID_LEN + 1];
 	char image_id[96];

@@ -17,7 +17,6 @@ enum {
 	SBA_SANDBOX_ID_LEN = 32,
 	SBA_POOL_SPEC_LEN = 32,
 	SBA_ENGINE_STEP_MS = 60 * 1000, /* one request of the engine, busy or not */
-	SBA_REMOVE_MS = 30 * 1000,
 };
 
 struct sba_session;

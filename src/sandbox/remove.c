@@ -18,7 +18,8 @@ static void *remove_one(void *user)
 {
 	struct removal *r = user;
 	if (*r->id)
-		r->rc = sba_container_remove(r->engine, r->id, sba_until_in(SBA_REMOVE_MS),
+		r->rc = sba_container_remove(r->engine, r->id,
+					     sba_until_in(sba_engine_timeouts(r->engine)->stop_ms),
 					     &r->err);
 	return NULL;
 }
@@ -29,7 +30,7 @@ static void kill_first(struct sba_engine *e, const char *sidecar)
 {
 	struct sba_error why;
 	if (*sidecar && sba_engine_podman(e) &&
-	    sba_container_kill(e, sidecar, sba_until_in(SBA_REMOVE_MS), &why) < 0)
+	    sba_container_kill(e, sidecar, sba_until_in(sba_engine_timeouts(e)->stop_ms), &why) < 0)
 		sba_log("sandbox", "%s", why.text);
 }
 

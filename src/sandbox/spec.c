@@ -208,8 +208,7 @@ static int set_podman_capabilities(const struct sba_making *m, const char *id, j
 					     .path = path,
 					     .tried = "ask for capabilities" };
 	SBA_JSON json_t *made = NULL;
-	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
-	int rc = sba_engine_call(m->engine, &request, until, &made, err);
+	int rc = sba_engine_call(m->engine, &request, m->until, &made, err);
 	if (rc < 0)
 		return rc;
 	const json_t *left = json_object_get(made, "BoundingCaps"); /* null: none */
@@ -233,8 +232,7 @@ int sba_spec_verify(const struct sba_making *m, const char *id, const json_t *sp
 		    struct sba_error *err)
 {
 	SBA_JSON json_t *made = NULL;
-	struct sba_until until = sba_engine_until(m->engine, SBA_ENGINE_STEP_MS);
-	int rc = sba_container_inspect(m->engine, id, until, &made, err);
+	int rc = sba_container_inspect(m->engine, id, m->until, &made, err);
 	const json_t *wanted = json_object_get(spec, "HostConfig");
 	json_t *got = json_object_get(made, "HostConfig");
 	if (rc == 0 && sba_engine_podman(m->engine))
