@@ -18,6 +18,8 @@ SBA_API const char *const *sba_agent_names(void);
 
 /* The providers known here, NULL-ended; lent for ever. */
 SBA_API const char *const *sba_provider_list(void);
+/* The one that the agent's CLI talks to if nothing else is said; NULL: no such agent. */
+SBA_API const char *sba_agent_provider(const char *agent);
 /* The variable that usually holds the key: of a provider, or (NULL) of the one
  * that the agent's CLI talks to. NULL if there is no such agent or provider. */
 SBA_API const char *sba_provider_key_env(const char *agent, const char *provider);

@@ -49,7 +49,7 @@ struct sba_setting {
 	const char *alias;    /* another name of it in the file, or NULL */
 	const char *variable; /* "SANDBOX_AGENT_KEEPALIVE_SECONDS", or NULL */
 	const char *option;   /* on the command line, without "--", or NULL */
-	const char *commands; /* that have the option: "run up"; NULL: every one so called */
+	const char *commands; /* that have the option: "run, up"; NULL: every one so called */
 	enum sba_setting_type type;
 	unsigned levels;           /* SBA_SETTING_TOP … */
 	bool adds;                 /* options and sections add to it instead of replacing it */

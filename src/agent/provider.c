@@ -53,6 +53,12 @@ const char *const *sba_provider_list(void)
 	return names;
 }
 
+const char *sba_agent_provider(const char *agent)
+{
+	const struct sba_driver *driver = agent ? sba_driver_find(agent) : NULL;
+	return driver ? sba_provider_default(driver->api)->name : NULL;
+}
+
 const char *sba_provider_key_env(const char *agent, const char *provider)
 {
 	const struct sba_driver *driver = agent ? sba_driver_find(agent) : NULL;

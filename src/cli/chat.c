@@ -19,27 +19,23 @@ static const struct cli_option chat_options[] = {
 	{ 0 },
 };
 
-/* What the sandbox was made for, unless this turn says otherwise. */
-static struct cli_way way_of(const struct cli_way *asked, const struct sba_sandbox_info *info)
+/* Each turn has a way of its own: options, then what the sandbox was made for, then
+ * the configuration. */
+static int settle(struct cli *cli, struct chat_options *o, const struct cli_args *args,
+		  const struct sba_sandbox_info *info, struct sba_error *err)
 {
-	struct cli_way w = *asked;
-	bool elsewhere = w.provider || w.base_url || w.key_env || w.key_file;
-	if (!strcmp(info->provider, "scripted")) {
-		w.offline = !elsewhere;
-		return w;
-	}
-	if (!w.offline && !w.provider && *info->provider)
-		w.provider = info->provider;
-	if (!w.offline && !w.base_url && *info->base_url)
-		w.base_url = info->base_url;
-	if (!w.offline && !w.key_env && !w.key_file && *info->key_env)
-		w.key_env = info->key_env;
-	return w;
+	/* Without an agent the library knows what to say. */
+	if (!info->agent[0])
+		return 0;
+	int rc = cli_settings_apply(cli, cli->command, args, o, info->agent, err);
+	if (rc == 0)
+		rc = cli_way_settle(cli, &o->way, args, info->agent, info, err);
+	return rc == 0 ? cli_way_read(cli, &o->way, info->agent, err) : rc;
 }
 
 static int chat(struct cli *cli, const void *options, const struct cli_args *args)
 {
-	const struct chat_options *o = options;
+	struct chat_options o = *(const struct chat_options *)options;
 	CLI_FREE char *prompt = NULL;
 	size_t len = 0;
 	struct sba_sandbox *s = NULL;
@@ -47,32 +43,27 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 	if (args->n > 2)
 		return cli_usage(cli, "quote it:  sandbox-agent chat calm-fox \"go on\"",
 				 "the prompt is one word for the shell");
-	struct cli_way way = { 0 };
 	int rc = cli_turn_prompt(args->v[1], cli_command_chat.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = cli_sandbox(cli, args->v[0], &s, &err);
-	if (rc == 0) {
-		const struct sba_sandbox_info *info = sba_sandbox_info(s);
-		way = way_of(&o->way, info);
-		/* Without an agent the library knows what to say. */
-		rc = info->agent[0] ? cli_way_read(&way, info->agent, &err) : 0;
-	}
+	if (rc == 0)
+		rc = settle(cli, &o, args, sba_sandbox_info(s), &err);
 	if (rc < 0) {
 		sba_sandbox_close(s);
-		cli_way_fini(&way);
+		cli_way_fini(&o.way);
 		return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing was begun")
 					    : cli_report(cli, &err);
 	}
 	struct cli_turn turn = {
 		.prompt = prompt,
 		.prompt_len = len,
-		.way = &way,
-		.timeout = o->timeout,
-		.idle_timeout = o->idle_timeout,
+		.way = &o.way,
+		.timeout = o.timeout,
+		.idle_timeout = o.idle_timeout,
 	};
 	int status = cli_turn_run(cli, s, &turn);
 	sba_sandbox_close(s);
-	cli_way_fini(&way);
+	cli_way_fini(&o.way);
 	return cli_signals_exit(cli, status, "the turn was ended, the sandbox lives on");
 }
 

@@ -62,6 +62,8 @@ struct cli_scope {
 struct cli_args {
 	char **v; /* NULL-ended */
 	int n;
+	const struct cli_option *given[96]; /* each once */
+	size_t given_n;
 };
 
 /* Parses argv (NULL-ended). After `verbatim_after` words everything is taken
@@ -69,6 +71,8 @@ struct cli_args {
 int cli_parse(const struct cli_scope *scopes, size_t n, char **argv, int verbatim_after,
 	      struct cli_args *ret, struct sba_error *err);
 void cli_args_free(struct cli_args *args);
+/* Whether the option stood on the command line. */
+bool cli_given(const struct cli_args *args, const char *name);
 /* Frees the lists in the scopes. */
 void cli_scopes_free(const struct cli_scope *scopes, size_t n);
 
@@ -91,6 +95,7 @@ struct cli_status {
 struct cli {
 	/* global options */
 	const char *host;
+	const char *config_file;
 	const char *prefix;
 	const char *color;
 	bool json, quiet, verbose, help, version;
@@ -101,6 +106,13 @@ struct cli {
 	struct sba_cancel *cancel;
 	struct sba_engine *engine; /* by cli_engine() */
 	struct sba_images *images; /* by cli_images() */
+	struct sba_config *config; /* by cli_config() */
+	/* What option values came from elsewhere than the command line. */
+	struct cli_origin {
+		const char *option, *origin,
+			*text; /* lent from config; text NULL: not to be shown */
+	} origins[64];
+	size_t origins_n;
 };
 
 extern const struct cli_option cli_global_options[];
@@ -118,6 +130,7 @@ struct cli_command {
 	int min_args, max_args; /* max -1: any number */
 	int verbatim_after;     /* 0: options may stand anywhere */
 	int failure;            /* exit status of our own failures, where it is not by code */
+	bool no_config;         /* works whatever the configuration is */
 	/* The exit status. */
 	int (*run)(struct cli *cli, const void *options, const struct cli_args *args);
 };
@@ -134,6 +147,8 @@ extern const struct cli_command cli_command_image_pull, cli_command_image_ls;
 extern const struct cli_command cli_command_pool_fill, cli_command_pool_ls, cli_command_pool_drain;
 extern const struct cli_command cli_command_model, cli_command_doctor;
 extern const struct cli_command cli_command_driver_ls, cli_command_driver_parse;
+extern const struct cli_command cli_command_config_show, cli_command_config_schema;
+extern const struct cli_command cli_command_config_doc;
 extern const struct cli_command cli_command_completion, cli_command_version, cli_command_help;
 
 /* In the order of help, NULL-ended. */
@@ -170,6 +185,9 @@ void cli_complete_each_option(FILE *to, const struct cli_command *c,
 			      void (*one)(FILE *, const struct cli_option *));
 
 void cli_complete_bash(FILE *to);
+
+/* What all settings mean (config_doc.c); false: no such format. */
+bool cli_config_doc(FILE *to, const char *format);
 
 /* ---- errors (report.c) ---- */
 
@@ -270,8 +288,27 @@ struct cli_env {
 /* Files first, then -e; "K" alone takes the value from our environment. */
 int cli_env_collect(struct cli_env *env, const struct cli_list *files, const struct cli_list *vars,
 		    struct sba_error *err);
+/* What the configuration says for the agent (may be NULL); before the options'. */
+int cli_env_collect_config(struct cli_env *env, struct cli *cli, const char *agent,
+			   struct sba_error *err);
 int cli_env_add(struct cli_env *env, const char *var, struct sba_error *err);
 void cli_env_fini(struct cli_env *env);
+
+/* ---- the configuration (settings.c) ---- */
+
+/* Loads it, once. */
+int cli_config(struct cli *cli, struct sba_error *err);
+/* Gives options that were not given the values that the configuration has for the
+ * agent (may be NULL), but those of cli_way_options: cli_way_settle() does them. */
+int cli_settings_apply(struct cli *cli, const struct cli_command *c, const struct cli_args *args,
+		       void *options, const char *agent, struct sba_error *err);
+/* A value of the configuration is in use as the value of an option. */
+void cli_settings_used(struct cli *cli, const struct sba_config_value *v);
+/* A text that blames "--OPTION" blames what really set it. */
+void cli_settings_blame(const struct cli *cli, struct sba_error *err);
+/* Whether the setting is the one behind the command's option. */
+bool cli_setting_is_for(const struct sba_setting *s, const struct cli_command *c,
+			const char *option);
 
 /* ---- signals and the terminal (signals.c, term.c) ---- */
 
@@ -325,8 +362,10 @@ void cli_build_progress(void *user, const struct sba_progress *p);
 
 struct cli_way {
 	bool offline;
-	const char *script, *model, *provider, *base_url, *key_env, *key_file, *ca_file;
+	const char *script, *model, *provider, *base_url, *key_env, *key_file, *key_command,
+		*ca_file;
 	int64_t max_tokens, max_requests;
+	struct sba_config_key key;    /* by cli_way_settle(), where no option says */
 	char *script_text, *key_text; /* by cli_way_read() */
 };
 /* Options of it for a table whose struct begins with a cli_way. */
@@ -338,8 +377,13 @@ extern const struct cli_option cli_way_options[];
 	}
 /* What makes no sense together, or is not there. */
 int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err);
+/* What was not given is what the sandbox was made for (made_for may be NULL), else
+ * what the configuration says for the agent. */
+int cli_way_settle(struct cli *cli, struct cli_way *w, const struct cli_args *args,
+		   const char *agent, const struct sba_sandbox_info *made_for,
+		   struct sba_error *err);
 /* Checks all of it, and reads script and key, before anything is made for them. */
-int cli_way_read(struct cli_way *w, const char *agent, struct sba_error *err);
+int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct sba_error *err);
 void cli_way_fini(struct cli_way *w);
 /* Opens the agent in s with what was read. */
 int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,

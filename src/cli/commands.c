@@ -9,6 +9,8 @@
 const struct cli_option cli_global_options[] = {
 	{ "host", 'H', CLI_STRING, "ENGINE", "the engine: unix:///path, tcp://host:port",
 	  GLOBAL(host), 0 },
+	{ "config", 0, CLI_STRING, "FILE", "settings (~/.config/sandbox-agent/config.json)",
+	  GLOBAL(config_file), 0 },
 	{ "prefix", 0, CLI_STRING, "WORD", "first word of what things are called on the engine",
 	  GLOBAL(prefix), 0 },
 	{ "json", 0, CLI_FLAG, NULL, "JSON on stdout, and errors as JSON on stderr", GLOBAL(json),
@@ -23,15 +25,16 @@ const struct cli_option cli_global_options[] = {
 };
 
 const struct cli_command *const cli_commands[] = {
-	&cli_command_run,          &cli_command_up,          &cli_command_chat,
-	&cli_command_exec,         &cli_command_shell,       &cli_command_cp,
-	&cli_command_port,         &cli_command_ps,          &cli_command_inspect,
-	&cli_command_stop,         &cli_command_rm,          &cli_command_gc,
-	&cli_command_image_tag,    &cli_command_image_build, &cli_command_image_pull,
-	&cli_command_image_ls,     &cli_command_pool_fill,   &cli_command_pool_ls,
-	&cli_command_pool_drain,   &cli_command_model,       &cli_command_driver_ls,
-	&cli_command_driver_parse, &cli_command_doctor,      &cli_command_completion,
-	&cli_command_version,      &cli_command_help,        NULL,
+	&cli_command_run,           &cli_command_up,          &cli_command_chat,
+	&cli_command_exec,          &cli_command_shell,       &cli_command_cp,
+	&cli_command_port,          &cli_command_ps,          &cli_command_inspect,
+	&cli_command_stop,          &cli_command_rm,          &cli_command_gc,
+	&cli_command_image_tag,     &cli_command_image_build, &cli_command_image_pull,
+	&cli_command_image_ls,      &cli_command_pool_fill,   &cli_command_pool_ls,
+	&cli_command_pool_drain,    &cli_command_model,       &cli_command_driver_ls,
+	&cli_command_driver_parse,  &cli_command_doctor,      &cli_command_config_show,
+	&cli_command_config_schema, &cli_command_config_doc,  &cli_command_completion,
+	&cli_command_version,       &cli_command_help,        NULL,
 };
 
 /* Whether `name` is the words at `words`; *ret_words: how many of them. */

@@ -313,6 +313,7 @@ static int completion(struct cli *cli, const void *options, const struct cli_arg
 
 const struct cli_command cli_command_completion = {
 	.name = "completion",
+	.no_config = true,
 	.args = "bash|zsh|fish",
 	.help = "a script for your shell",
 	.example = "source <(sandbox-agent completion bash)",

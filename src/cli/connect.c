@@ -7,6 +7,13 @@
 
 enum { VERSIONS_FILE_MAX = 1 << 20 };
 
+/* 0 is "none" in the configuration and the default in options. */
+static int64_t timeout_of(const struct cli *cli, const char *key)
+{
+	int64_t ms = sba_config_number(cli->config, key, NULL);
+	return ms ? ms : -1;
+}
+
 int cli_engine(struct cli *cli, struct sba_error *err)
 {
 	if (cli->engine)
@@ -16,7 +23,19 @@ int cli_engine(struct cli *cli, struct sba_error *err)
 		rc = cli_signals_init(cli->cancel, err);
 	if (rc < 0)
 		return rc;
-	struct sba_engine_options o = { .host = cli->host, .cancel = cli->cancel };
+	rc = cli_config(cli, err);
+	if (rc < 0)
+		return rc;
+	const struct sba_engine_options o = {
+		.host = cli->host,
+		.cancel = cli->cancel,
+		.timeouts = {
+			.start_ms = timeout_of(cli, "start_timeout"),
+			.stop_ms = timeout_of(cli, "stop_timeout"),
+			.session_ms = timeout_of(cli, "session_timeout"),
+			.transfer_ms = timeout_of(cli, "transfer_timeout"),
+		},
+	};
 	rc = sba_engine_open(&o, &cli->engine, err);
 	/* A way to the engine that we cannot go is trouble with the engine. */
 	if (rc == SBA_EUNSUPPORTED)
@@ -29,21 +48,24 @@ int cli_engine(struct cli *cli, struct sba_error *err)
 	return rc;
 }
 
-/* SANDBOX_AGENT_VERSIONS: another versions.json than the built-in one. */
 int cli_images(struct cli *cli, struct sba_error *err)
 {
 	if (cli->images)
 		return 0;
-	const char *path = getenv("SANDBOX_AGENT_VERSIONS");
+	struct sba_config_value v = { 0 };
 	CLI_FREE char *text = NULL;
 	size_t len;
-	int rc = 0;
-	if (path && path[0])
+	int rc = cli_config(cli, err);
+	if (rc < 0)
+		return rc;
+	const char *path = sba_config_get(cli->config, "versions", NULL, &v) ? v.text : NULL;
+	if (path)
 		rc = cli_read_file(path, VERSIONS_FILE_MAX, &text, &len, err);
 	if (rc < 0) {
 		struct sba_error why = *err;
-		return cli_fail(err, SBA_ECONFIG, "SANDBOX_AGENT_VERSIONS names it", "%s",
-				why.text);
+		char hint[SBA_ERROR_HINT_MAX];
+		snprintf(hint, sizeof(hint), "%.400s names it", v.origin);
+		return cli_fail(err, SBA_ECONFIG, hint, "%s", why.text);
 	}
 	return sba_images_open(text, text ? path : "versions.json", &cli->images, err);
 }
@@ -110,9 +132,11 @@ void cli_close(struct cli *cli)
 	cli_status_clear(&cli->status);
 	sba_images_close(cli->images);
 	sba_engine_close(cli->engine);
+	sba_config_free(cli->config);
 	/* The token outlives us all: a signal may still come. */
 	cli->images = NULL;
 	cli->engine = NULL;
+	cli->config = NULL;
 }
 
 const char *cli_short_ref(struct cli *cli, const char *ref)

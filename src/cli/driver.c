@@ -34,6 +34,7 @@ static int ls(struct cli *cli, const void *options, const struct cli_args *args)
 
 const struct cli_command cli_command_driver_ls = {
 	.name = "driver ls",
+	.no_config = true,
 	.args = "",
 	.help = "the agents known here",
 	.example = "sandbox-agent driver ls",
@@ -116,6 +117,7 @@ static int parse(struct cli *cli, const void *options, const struct cli_args *ar
 
 const struct cli_command cli_command_driver_parse = {
 	.name = "driver parse",
+	.no_config = true,
 	.args = "AGENT [FILE]",
 	.help = "a recorded stream as our events, then the verdict",
 	.example = "sandbox-agent driver parse claude recording.jsonl",

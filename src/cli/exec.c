@@ -10,7 +10,7 @@
 
 /* The library looks after the sandbox's life whenever it is asked for output;
  * so it is asked now and then. */
-enum { TIMEOUT_MS = 60 * 1000, INPUT_BYTES = 65536, LOOK_MS = 1000 };
+enum { INPUT_BYTES = 65536, LOOK_MS = 1000 };
 
 #define FIELD(name) offsetof(struct cli_exec, name)
 
@@ -330,8 +330,6 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	s->user = o->user;
 	s->workdir = o->workdir;
 	s->timeout_ms = o->timeout > 0 ? o->timeout : 0;
-	if (!o->timeout && !o->tty && !o->detach)
-		s->timeout_ms = TIMEOUT_MS;
 	int status;
 	if (start(s, box, o, argv, &err) < 0)
 		status = cli_signals_caught() ? CLI_EXIT_EXEC : report(s, &err);
@@ -363,7 +361,10 @@ int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
 
 static int exec_command(struct cli *cli, const void *options, const struct cli_args *args)
 {
-	return cli_exec_run(cli, args->v[0], options, (const char *const *)args->v + 1);
+	struct cli_exec o = *(const struct cli_exec *)options;
+	if ((o.tty || o.detach) && !cli_given(args, "timeout"))
+		o.timeout = -1;
+	return cli_exec_run(cli, args->v[0], &o, (const char *const *)args->v + 1);
 }
 
 const struct cli_command cli_command_exec = {

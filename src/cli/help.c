@@ -108,6 +108,7 @@ static int help(struct cli *cli, const void *options, const struct cli_args *arg
 
 const struct cli_command cli_command_help = {
 	.name = "help",
+	.no_config = true,
 	.args = "[COMMAND]",
 	.help = "what there is, and how it is used",
 	.example = "sandbox-agent help run",

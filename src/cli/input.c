@@ -89,8 +89,25 @@ int cli_read_text(const char *text, size_t max, char **ret, size_t *ret_len, str
 	return 0;
 }
 
+/* The place of a variable of that name, which the later value takes. */
+static char **env_place(struct cli_env *env, const char *var)
+{
+	size_t len = strcspn(var, "=");
+	for (size_t i = 0; i < env->n; i++) {
+		if (!strncmp(env->v[i], var, len) && env->v[i][len] == '=')
+			return &env->v[i];
+	}
+	return NULL;
+}
+
 static int env_push(struct cli_env *env, char *take_var, struct sba_error *err)
 {
+	char **there = take_var ? env_place(env, take_var) : NULL;
+	if (there) {
+		free(*there);
+		*there = take_var;
+		return 0;
+	}
 	char **v = realloc(env->v, (env->n + 2) * sizeof(*v));
 	if (v)
 		env->v = v;
@@ -152,6 +169,35 @@ int cli_env_collect(struct cli_env *env, const struct cli_list *files, const str
 		rc = env_add_file(env, files->v[i], err);
 	for (size_t i = 0; rc == 0 && i < vars->n; i++)
 		rc = cli_env_add(env, vars->v[i], err);
+	return rc;
+}
+
+/* Sections add to what is above them, so that the later value counts. */
+static int env_add_setting(struct cli_env *env, const struct cli *cli, const char *key,
+			   const struct sba_config_scope *scope, struct sba_error *err)
+{
+	struct sba_config_value v;
+	int rc = 0;
+	if (!sba_config_get(cli->config, key, scope, &v))
+		return 0;
+	for (size_t i = 0; rc == 0 && v.list[i]; i++)
+		rc = v.setting->type == SBA_SETTING_ENV ? cli_env_add(env, v.list[i], err)
+							: env_add_file(env, v.list[i], err);
+	if (rc == SBA_ECONFIG)
+		snprintf(err->hint, sizeof(err->hint), "%s names it", v.origin);
+	return rc;
+}
+
+int cli_env_collect_config(struct cli_env *env, struct cli *cli, const char *agent,
+			   struct sba_error *err)
+{
+	static const char *const keys[] = { "env_file", "env" };
+	const struct sba_config_scope of_agent = { .agent = agent };
+	int rc = cli_config(cli, err);
+	for (size_t i = 0; rc == 0 && i < CLI_LEN(keys); i++)
+		rc = env_add_setting(env, cli, keys[i], NULL, err);
+	for (size_t i = 0; rc == 0 && agent && i < CLI_LEN(keys); i++)
+		rc = env_add_setting(env, cli, keys[i], &of_agent, err);
 	return rc;
 }
 

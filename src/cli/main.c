@@ -67,8 +67,24 @@ static int check_prefix(const char *prefix, struct sba_error *err)
 			"--prefix: '%s' is not a word that names can begin with", prefix);
 }
 
+/* What was not given; a command about an agent has its name first. */
+static int configure(struct cli *cli, void *options, const struct cli_args *args,
+		     struct sba_error *err)
+{
+	const struct cli_command *c = cli->command;
+	bool about_agent = !strncmp(c->args, "AGENT", 5);
+	int rc = cli_config(cli, err);
+	if (rc < 0)
+		return rc;
+	if (!cli->color)
+		cli_look_init(&cli->look, sba_config_text(cli->config, "color", NULL));
+	if (!cli->prefix)
+		cli->prefix = sba_config_text(cli->config, "prefix", NULL);
+	return cli_settings_apply(cli, c, args, options, about_agent ? args->v[0] : NULL, err);
+}
+
 /* -q, -v and --color are known only now: they may come after the command. */
-static int run_command(struct cli *cli, const void *options, const struct cli_args *args)
+static int run_command(struct cli *cli, void *options, const struct cli_args *args)
 {
 	const struct cli_command *c = cli->command;
 	struct sba_error err;
@@ -80,6 +96,8 @@ static int run_command(struct cli *cli, const void *options, const struct cli_ar
 		return 0;
 	}
 	if (check_count(c, args, &err) < 0 || check_prefix(cli->prefix, &err) < 0)
+		return cli_report(cli, &err);
+	if (!c->no_config && configure(cli, options, args, &err) < 0)
 		return cli_report(cli, &err);
 	return c->run(cli, options, args);
 }
@@ -141,12 +159,10 @@ static int dispatch(struct cli *cli, char **words)
 
 int main(int argc, char **argv)
 {
-	struct cli cli = { .prefix = getenv("SANDBOX_AGENT_RESOURCE_PREFIX") };
+	struct cli cli = { 0 };
 	struct cli_scope global = { cli_global_options, &cli };
 	struct cli_args words = { 0 };
 	struct sba_error err;
-	if (cli.prefix && !cli.prefix[0])
-		cli.prefix = NULL;
 	cli_look_init(&cli.look, NULL);
 	int rc = cli_parse(&global, 1, argv + (argc > 0), 0, &words, &err);
 	if (rc < 0)

@@ -197,9 +197,17 @@ static int put_list(const char *value, struct cli_list *list, struct sba_error *
 	return 0;
 }
 
-static int put(const struct match *m, const char *value, struct sba_error *err)
+static void note_given(struct cli_args *args, const struct cli_option *o)
+{
+	if (!cli_given(args, o->name) && args->given_n < CLI_LEN(args->given))
+		args->given[args->given_n++] = o;
+}
+
+static int put(const struct parser *p, const struct match *m, const char *value)
 {
 	const struct cli_option *o = m->option;
+	struct sba_error *err = p->err;
+	note_given(p->args, o);
 	void *field = (char *)m->base + o->offset;
 	switch (o->type) {
 	case CLI_FLAG:
@@ -245,10 +253,10 @@ static int parse_long(struct parser *p, const char *word)
 		if (glued)
 			return cli_fail(p->err, SBA_EINVAL, NULL, "--%s takes no value",
 					m.option->name);
-		return put(&m, NULL, p->err);
+		return put(p, &m, NULL);
 	}
 	const char *value = value_of(p, glued);
-	return value ? put(&m, value, p->err) : missing_value(m.option, p->err);
+	return value ? put(p, &m, value) : missing_value(m.option, p->err);
 }
 
 /* "-it", "-eK=V", "-e K=V". */
@@ -259,11 +267,11 @@ static int parse_letters(struct parser *p, const char *word)
 		if (!find(p, NULL, 0, *c, &m))
 			return unknown_letter(p, word, *c);
 		if (m.option->type == CLI_FLAG) {
-			put(&m, NULL, p->err);
+			put(p, &m, NULL);
 			continue;
 		}
 		const char *value = value_of(p, c[1] ? c + 1 : NULL);
-		return value ? put(&m, value, p->err) : missing_value(m.option, p->err);
+		return value ? put(p, &m, value) : missing_value(m.option, p->err);
 	}
 	return 0;
 }
@@ -313,6 +321,15 @@ int cli_parse(const struct cli_scope *scopes, size_t n, char **argv, int verbati
 	else
 		*ret = args;
 	return rc;
+}
+
+bool cli_given(const struct cli_args *args, const char *name)
+{
+	for (size_t i = 0; i < args->given_n; i++) {
+		if (!strcmp(args->given[i]->name, name))
+			return true;
+	}
+	return false;
 }
 
 void cli_args_free(struct cli_args *args)

@@ -39,13 +39,15 @@ static void filled(struct cli *cli, const char *agent, size_t made)
 
 static int fill(struct cli *cli, const void *options, const struct cli_args *args)
 {
-	const struct fill_options *o = options;
+	struct fill_options o = *(const struct fill_options *)options;
 	struct sba_error err;
 	size_t made = 0;
-	int rc = check_fill(&o->spawn, &err);
+	int rc = check_fill(&o.spawn, &err);
 	if (rc == 0)
-		rc = cli_spawn_fill(cli, &o->spawn, args->v[0], o->count ? (size_t)o->count : 1,
-				    &made, &err);
+		rc = cli_way_settle(cli, &o.spawn.way, args, args->v[0], NULL, &err);
+	if (rc == 0)
+		rc = cli_spawn_fill(cli, &o.spawn, args->v[0], o.count ? (size_t)o.count : 1, &made,
+				    &err);
 	if (rc < 0 && cli_signals_caught())
 		return cli_signals_exit(cli, 1, "what was made is ready");
 	if (rc < 0)

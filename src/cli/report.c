@@ -65,9 +65,11 @@ static void report_text(const struct cli *cli, const struct sba_error *err)
 	print_lines("  ", "  ", err->hint);
 }
 
-int cli_report(struct cli *cli, const struct sba_error *err)
+int cli_report(struct cli *cli, const struct sba_error *reported)
 {
-	const struct sba_code_info *info = sba_code_info(err->code);
+	const struct sba_code_info *info = sba_code_info(reported->code);
+	struct sba_error told = *reported, *err = &told;
+	cli_settings_blame(cli, err);
 	cli_status_clear(&cli->status);
 	fflush(stdout);
 	if (cli->json)

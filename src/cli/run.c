@@ -223,7 +223,9 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);
 	if (rc == 0)
-		rc = cli_way_read(&o.spawn.way, args->v[0], &err);
+		rc = cli_way_settle(cli, &o.spawn.way, args, args->v[0], NULL, &err);
+	if (rc == 0)
+		rc = cli_way_read(cli, &o.spawn.way, args->v[0], &err);
 	if (rc == 0)
 		rc = cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
 	if (rc == 0)

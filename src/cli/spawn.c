@@ -54,10 +54,7 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 		.progress = cli->json ? NULL : cli_build_progress,
 		.user = &build,
 	};
-	/* What a flag says, then the environment, then the pin. */
-	const char *ref = o->image ? o->image : getenv("SANDBOX_AGENT_IMAGE_NAME");
-	if (ref && !ref[0])
-		ref = NULL;
+	const char *ref = o->image;
 	int rc = ref ? 0 : cli_images(cli, err);
 	if (rc == 0 && !ref)
 		ref = sba_images_ref(cli->images, agent);
@@ -90,6 +87,10 @@ static struct sba_sandbox_options options_of(const struct cli *cli, const struct
 		.provider = o->way.offline ? "scripted" : o->way.provider,
 		.base_url = o->way.base_url,
 		.key_env = o->way.key_env,
+		.model = o->way.model,
+		.max_tokens = o->way.max_tokens,
+		.max_requests = o->way.max_requests,
+		.max_sandboxes = sba_config_number(cli->config, "max_containers", NULL),
 		.network = o->network,
 		.allow = o->allow.v,
 		.env = (const char *const *)env->v,
@@ -130,7 +131,9 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		  struct sba_sandbox **ret, struct sba_error *err)
 {
 	struct cli_env env = { 0 };
-	int rc = cli_env_collect(&env, &o->env_file, &o->env, err);
+	int rc = cli_env_collect_config(&env, cli, agent, err);
+	if (rc == 0)
+		rc = cli_env_collect(&env, &o->env_file, &o->env, err);
 	if (rc == 0)
 		rc = claim_or_create(cli, o, options_of(cli, o, agent, image, &env), ret, err);
 	cli_env_fini(&env);

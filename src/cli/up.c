@@ -2,11 +2,28 @@
 /* `up`: a sandbox with an agent that stays. */
 #include "cli.h"
 
+/* A sandbox remembers the name of a variable, and nothing that leads to a key. */
+static int check_key(const struct cli_way *w, struct sba_error *err)
+{
+	if (!w->key_file && !w->key_command)
+		return 0;
+	return cli_fail(err, SBA_EINVAL,
+			"chat takes it, and every chat does with api_key_file or key_command in "
+			"the configuration",
+			"--%s: up keeps no key, nor where it is",
+			w->key_file ? "api-key-file" : "api-key-command");
+}
+
 static int up(struct cli *cli, const void *options, const struct cli_args *args)
 {
+	struct cli_spawn o = *(const struct cli_spawn *)options;
 	struct sba_sandbox *s = NULL;
 	struct sba_error err;
-	int rc = cli_spawn(cli, options, args->v[0], &s, &err);
+	int rc = check_key(&o.way, &err);
+	if (rc == 0)
+		rc = cli_way_settle(cli, &o.way, args, args->v[0], NULL, &err);
+	if (rc == 0)
+		rc = cli_spawn(cli, &o, args->v[0], &s, &err);
 	if (rc < 0 && cli_signals_caught())
 		return cli_signals_exit(cli, 1, "nothing is left running");
 	if (rc < 0)
@@ -26,8 +43,8 @@ const struct cli_command cli_command_up = {
 	.name = "up",
 	.args = "AGENT",
 	.help = "a sandbox that stays; prints its name",
-	.more = "Each chat opens a way to the model of its own: the script of a scripted one,\n"
-		"the model's name, a key file and budgets are options of chat.",
+	.more = "Each chat opens a way to the model of its own: to the same provider and model,\n"
+		"within the same budgets, unless it says otherwise. The key is read by chat.",
 	.example = "sandbox-agent up claude --offline --workspace . --name calm-fox",
 	.tables = { cli_way_options, cli_spawn_options },
 	.options_size = sizeof(struct cli_spawn),

@@ -16,6 +16,7 @@ static int version(struct cli *cli, const void *options, const struct cli_args *
 
 const struct cli_command cli_command_version = {
 	.name = "version",
+	.no_config = true,
 	.args = "",
 	.help = "of the program and of its guest",
 	.example = "sandbox-agent version --json",

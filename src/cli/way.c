@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCRIPT_MAX = 16 << 20, KEY_MAX = 64 << 10 };
+enum { SCRIPT_MAX = 16 << 20, KEY_MAX = 64 << 10, KEY_COMMAND_MS = 30 * 1000 };
 
 #define FIELD(name) offsetof(struct cli_way, name)
 
@@ -20,6 +20,8 @@ const struct cli_option cli_way_options[] = {
 	  FIELD(key_env), 0 },
 	{ "api-key-file", 0, CLI_STRING, "FILE", "a file here that holds the key", FIELD(key_file),
 	  0 },
+	{ "api-key-command", 0, CLI_STRING, "COMMAND",
+	  "a program here that prints the key (no shell)", FIELD(key_command), 0 },
 	{ "max-tokens", 0, CLI_INT, "N", "a budget, input and output together (0: none)",
 	  FIELD(max_tokens), 0 },
 	{ "max-requests", 0, CLI_INT, "N", "model calls of a turn (500)", FIELD(max_requests), 1 },
@@ -28,14 +30,125 @@ const struct cli_option cli_way_options[] = {
 	{ 0 },
 };
 
+/* ---- what was not given ---- */
+
+static bool says_where(const struct cli_way *w)
+{
+	return w->provider || w->base_url || w->key_env || w->key_file || w->key_command;
+}
+
+/* What the sandbox was made for; false: that is left open. */
+static bool settle_by_labels(struct cli_way *w, const struct sba_sandbox_info *made_for)
+{
+	bool elsewhere = says_where(w);
+	if (!strcmp(made_for->provider, "scripted")) {
+		w->offline = !elsewhere;
+		return true;
+	}
+	if (w->offline)
+		return true;
+	if (!w->provider && *made_for->provider)
+		w->provider = made_for->provider;
+	if (!w->base_url && *made_for->base_url)
+		w->base_url = made_for->base_url;
+	if (!w->key_env && !w->key_file && !w->key_command && *made_for->key_env)
+		w->key_env = made_for->key_env;
+	return *made_for->provider || *made_for->base_url;
+}
+
+struct settling {
+	struct cli *cli;
+	const struct cli_args *args;
+	struct sba_config_scope scope;
+};
+
+/* A text of the configuration where nothing else said one. */
+static void settle_text(struct settling *t, const char *key, const char **field)
+{
+	struct sba_config_value v;
+	if (*field || !sba_config_get(t->cli->config, key, &t->scope, &v))
+		return;
+	*field = v.text;
+	cli_settings_used(t->cli, &v);
+}
+
+/* made_for < 0: the sandbox does not say. */
+static void settle_number(struct settling *t, const char *key, const char *option, int64_t made_for,
+			  int64_t *field)
+{
+	struct sba_config_value v;
+	if (cli_given(t->args, option))
+		return;
+	if (made_for > 0) {
+		*field = made_for;
+	} else if (sba_config_get(t->cli->config, key, &t->scope, &v) &&
+		   v.source != SBA_FROM_BUILT_IN) {
+		*field = v.number;
+		cli_settings_used(t->cli, &v);
+	}
+}
+
+/* A provider that was given is not one that is scripted, and the reverse. */
+static void settle_provider(struct settling *t, struct cli_way *w)
+{
+	struct sba_config_value v;
+	if (!w->offline && !says_where(w) &&
+	    sba_config_get(t->cli->config, "offline", &t->scope, &v)) {
+		w->offline = v.number != 0;
+		cli_settings_used(t->cli, &v);
+	}
+	if (!w->offline)
+		settle_text(t, "provider", &w->provider);
+}
+
+static void settle_key(struct settling *t, struct cli_way *w)
+{
+	if (w->key_env || w->key_file || w->key_command ||
+	    !sba_config_key(t->cli->config, &t->scope, &w->key))
+		return;
+	w->key_env = w->key.env;
+	w->key_file = w->key.file;
+}
+
+int cli_way_settle(struct cli *cli, struct cli_way *w, const struct cli_args *args,
+		   const char *agent, const struct sba_sandbox_info *made_for,
+		   struct sba_error *err)
+{
+	struct settling t = { .cli = cli, .args = args, .scope = { .agent = agent } };
+	int rc = cli_config(cli, err);
+	if (rc < 0)
+		return rc;
+	if (!made_for || !settle_by_labels(w, made_for))
+		settle_provider(&t, w);
+	t.scope.provider = w->provider ? w->provider : sba_agent_provider(agent);
+	if (!w->offline) {
+		settle_text(&t, "base_url", &w->base_url);
+		settle_key(&t, w);
+	}
+	if (!w->offline && !cli_given(args, "script"))
+		w->script = NULL;
+	if (!w->model && made_for && *made_for->model)
+		w->model = made_for->model;
+	settle_text(&t, "model", &w->model);
+	settle_text(&t, "ca_file", &w->ca_file);
+	settle_number(&t, "max_tokens", "max-tokens", made_for ? made_for->max_tokens : -1,
+		      &w->max_tokens);
+	settle_number(&t, "max_requests", "max-requests", made_for ? made_for->max_requests : -1,
+		      &w->max_requests);
+	return 0;
+}
+
+/* ---- what makes sense ---- */
+
 int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err)
 {
-	if (w->offline && (w->provider || w->base_url || w->key_env || w->key_file))
+	if (w->offline && says_where(w))
 		return cli_fail(err, SBA_EINVAL, "one or the other",
 				"--offline and a provider exclude each other");
-	if (w->key_env && w->key_file)
-		return cli_fail(err, SBA_EINVAL, "one or the other",
-				"--api-key-env and --api-key-file exclude each other");
+	if (!!w->key_env + !!w->key_file + !!w->key_command > 1)
+		return cli_fail(err, SBA_EINVAL, "one of them",
+				"--api-key-env, --api-key-file and --api-key-command exclude each "
+				"other");
 	if (w->provider && !sba_provider_key_env(agent, w->provider)) {
 		const char *const *names = sba_provider_list();
 		size_t n = 0;
@@ -69,33 +182,65 @@ static int read_script(struct cli_way *w, struct sba_error *err)
 	return rc;
 }
 
-static int no_key(const char *name, struct sba_error *err)
+static int no_key(const struct cli_way *w, const char *name, struct sba_error *err)
 {
+	if (w->key.env)
+		return cli_fail(err, SBA_EINVAL,
+				"no key at hand?  --offline runs the scripted model",
+				"%s is not set; %s names it", name, w->key.origin);
 	return cli_fail(err, SBA_EINVAL,
 			"the key is read here and stays here; it never enters the sandbox\n"
 			"no key at hand?  --offline runs the scripted model",
 			"%s is not set", name);
 }
 
-/* Whoever gives a base URL of their own may have a model that asks for no key. */
-static int read_key(const struct cli_way *w, const char *agent, char **ret, struct sba_error *err)
+static int read_key_file(const struct cli_way *w, char **ret, struct sba_error *err)
 {
 	size_t len;
-	if (w->key_file) {
-		int rc = cli_read_option_file("api-key-file", w->key_file, KEY_MAX, ret, &len, err);
-		if (rc == 0)
-			(*ret)[strcspn(*ret, "\r\n")] = '\0';
-		return rc;
-	}
+	int rc = cli_read_option_file("api-key-file", w->key_file, KEY_MAX, ret, &len, err);
+	if (rc == 0)
+		(*ret)[strcspn(*ret, "\r\n")] = '\0';
+	else if (w->key.file)
+		snprintf(err->hint, sizeof(err->hint), "%s names it", w->key.origin);
+	return rc;
+}
+
+/* Its errors never quote what it printed. */
+static int run_key_command(struct cli *cli, const struct cli_way *w, char **ret,
+			   struct sba_error *err)
+{
+	char **argv = NULL;
+	int rc = 0;
+	if (w->key_command)
+		rc = sba_command_split(w->key_command, &argv, err);
+	if (rc == 0)
+		rc = sba_key_command(argv ? (const char *const *)argv : w->key.command,
+				     KEY_COMMAND_MS, cli->cancel, ret, err);
+	sba_command_free(argv);
+	if (rc == SBA_ECONFIG)
+		snprintf(err->hint, sizeof(err->hint),
+			 "%s says so; it runs without a shell, and its first line is the key",
+			 w->key_command ? "--api-key-command" : w->key.origin);
+	return rc;
+}
+
+/* Whoever gives a base URL of their own may have a model that asks for no key. */
+static int read_key(struct cli *cli, const struct cli_way *w, const char *agent, char **ret,
+		    struct sba_error *err)
+{
+	if (w->key_file)
+		return read_key_file(w, ret, err);
+	if (w->key_command || w->key.command)
+		return run_key_command(cli, w, ret, err);
 	const char *name = w->key_env ? w->key_env : sba_provider_key_env(agent, w->provider);
 	const char *key = name ? getenv(name) : NULL;
 	if (!key || !*key)
-		return w->key_env || !w->base_url ? no_key(name ? name : "the key", err) : 0;
+		return w->key_env || !w->base_url ? no_key(w, name ? name : "the key", err) : 0;
 	*ret = strdup(key);
 	return *ret ? 0 : cli_fail_nomem(err);
 }
 
-int cli_way_read(struct cli_way *w, const char *agent, struct sba_error *err)
+int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct sba_error *err)
 {
 	int rc = cli_check_agent(agent, err);
 	if (rc == 0)
@@ -103,7 +248,7 @@ int cli_way_read(struct cli_way *w, const char *agent, struct sba_error *err)
 	if (rc == 0 && w->script)
 		rc = read_script(w, err);
 	if (rc == 0 && !w->offline)
-		rc = read_key(w, agent, &w->key_text, err);
+		rc = read_key(cli, w, agent, &w->key_text, err);
 	return rc;
 }
 

@@ -13,8 +13,8 @@
 #define SPEC     (SBA_SETTING_TOP | SBA_SETTING_AGENT | SBA_SETTING_POOL)
 #define PROVIDER (SBA_SETTING_TOP | SBA_SETTING_AGENT | SBA_SETTING_PROVIDER)
 #define VAR(x)   "SANDBOX_AGENT_" x
-#define MAKES    "run up create"
-#define TALKS    "run chat ask"
+#define MAKES    "run, up, create, pool fill"
+#define TALKS    "run, chat, ask"
 
 static const struct sba_setting settings[] = {
 	{ .key = "image",
@@ -123,7 +123,7 @@ static const struct sba_setting settings[] = {
 	  .option = "env",
 	  .commands = MAKES,
 	  .type = SBA_SETTING_ENV,
-	  .levels = SPEC,
+	  .levels = AGENT,
 	  .adds = true,
 	  .secret = true,
 	  .help = "variables inside; null passes ours on" },
@@ -132,7 +132,7 @@ static const struct sba_setting settings[] = {
 	  .option = "env-file",
 	  .commands = MAKES,
 	  .type = SBA_SETTING_PATHS,
-	  .levels = SPEC,
+	  .levels = AGENT,
 	  .adds = true,
 	  .help = "files of variables, one a line" },
 
@@ -279,7 +279,7 @@ static const struct sba_setting settings[] = {
 	{ .key = "count",
 	  .type = SBA_SETTING_COUNT,
 	  .levels = SBA_SETTING_POOL,
-	  .max = 1000,
+	  .max = 100,
 	  .fallback = "1",
 	  .help = "how many stand ready" },
 

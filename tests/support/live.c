@@ -156,6 +156,9 @@ int live_begin(void **state)
 		return -1;
 	snprintf(live.prefix, sizeof(live.prefix), "%.12s-%s", word, hex);
 	setenv("SANDBOX_AGENT_RESOURCE_PREFIX", live.prefix, 1);
+	/* No configuration of whoever runs the tests. */
+	setenv("XDG_CONFIG_HOME", live.dir, 1);
+	unsetenv("SANDBOX_AGENT_CONFIG");
 	/* Before the first thread. */
 	if (hire_janitor() < 0)
 		return -1;
