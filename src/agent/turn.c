@@ -462,7 +462,7 @@ void sba_turn_free(struct sba_turn *t)
 		return;
 	sba_process_free(t->process);
 	if (t->model_port)
-		sba_sandbox_unforward(t->agent->sandbox, t->model_port);
+		sba_sandbox_unforward(t->agent->sandbox, t->agent->host_port);
 	sba_stream_free(t->stream);
 	sba_event_queue_fini(&t->events);
 	sba_lines_fini(&t->lines);

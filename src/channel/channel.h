@@ -79,9 +79,10 @@ int sba_channel_file_list(struct sba_channel *c, const char *path, size_t max,
 /* ---- network connections ---- */
 
 /* From now on 127.0.0.1:*ret_port inside leads to 127.0.0.1:host_port here, until the
- * channel is closed. */
-int sba_channel_forward(struct sba_channel *c, uint16_t host_port, struct sba_until until,
-			uint16_t *ret_port, struct sba_error *err) SBA_MUST_CHECK;
+ * channel is closed. `wish` is the port inside if it can be had; 0: any. */
+int sba_channel_forward(struct sba_channel *c, uint16_t host_port, uint16_t wish,
+			struct sba_until until, uint16_t *ret_port,
+			struct sba_error *err) SBA_MUST_CHECK;
 /* Ends that: connections to the port inside are reset from now on, so that whoever
  * has the port here next is not reached from inside. */
 void sba_channel_unforward(struct sba_channel *c, uint16_t inside_port);

@@ -104,12 +104,13 @@ enum sba_reaper_exit {
  * `guest session`. Every stream is a POST of one of these paths; a number
  * follows those that end with a slash.
  */
-#define SBA_CHANNEL_HELLO   "/hello"    /* answer: "VERSION\n" */
-#define SBA_CHANNEL_RUN     "/run"      /* run frames in, pieces out */
-#define SBA_CHANNEL_FILE    "/file"     /* one request, one answer */
-#define SBA_CHANNEL_LISTEN  "/listen"   /* answer: port (2 bytes), then ids (4 each) */
-#define SBA_CHANNEL_ACCEPT  "/accept/"  /* the connection of that id */
-#define SBA_CHANNEL_CONNECT "/connect/" /* a connection to that port inside */
+#define SBA_CHANNEL_HELLO     "/hello"    /* answer: "VERSION\n" */
+#define SBA_CHANNEL_RUN       "/run"      /* run frames in, pieces out */
+#define SBA_CHANNEL_FILE      "/file"     /* one request, one answer */
+#define SBA_CHANNEL_LISTEN    "/listen"   /* answer: port (2 bytes), then ids (4 each) */
+#define SBA_CHANNEL_LISTEN_AT "/listen/"  /* the same at that port inside */
+#define SBA_CHANNEL_ACCEPT    "/accept/"  /* the connection of that id */
+#define SBA_CHANNEL_CONNECT   "/connect/" /* a connection to that port inside */
 /* Of an answer whose :status is not 200: an errno, decimal. */
 #define SBA_CHANNEL_ERRNO "sba-errno"
 

@@ -206,21 +206,32 @@ void sba_tunnel_forward(struct sba_channel_stream *s, const char *data, size_t l
 
 /* ---- for callers ---- */
 
-int sba_channel_forward(struct sba_channel *c, uint16_t host_port, struct sba_until until,
-			uint16_t *ret_port, struct sba_error *err)
+static int listen_inside(struct sba_channel *c, const char *path, uint16_t host_port,
+			 struct sba_until until, uint16_t *ret_port, struct sba_error *err)
 {
 	struct sba_channel_stream *s;
-	int rc = sba_channel_stream_new(c, SBA_STREAM_FORWARD, SBA_CHANNEL_LISTEN, &s, err);
+	int rc = sba_channel_stream_new(c, SBA_STREAM_FORWARD, path, &s, err);
 	if (rc < 0)
-		return sba_wrap(err, rc, "forward port %u", host_port);
+		return rc;
 	s->port = host_port;
 	rc = sba_channel_stream_await_port(s, until, ret_port, err);
-	if (rc < 0) {
+	if (rc < 0)
 		sba_channel_stream_close(s);
-		return sba_wrap(err, rc, "forward port %u", host_port);
-	}
-	sba_channel_stream_release(s);
-	return 0;
+	else
+		sba_channel_stream_release(s);
+	return rc;
+}
+
+int sba_channel_forward(struct sba_channel *c, uint16_t host_port, uint16_t wish,
+			struct sba_until until, uint16_t *ret_port, struct sba_error *err)
+{
+	char path[32];
+	snprintf(path, sizeof(path), SBA_CHANNEL_LISTEN_AT "%u", wish);
+	/* Somebody inside may have it, or the guest be older than the wish. */
+	if (wish && listen_inside(c, path, host_port, until, ret_port, NULL) == 0)
+		return 0;
+	int rc = listen_inside(c, SBA_CHANNEL_LISTEN, host_port, until, ret_port, err);
+	return rc < 0 ? sba_wrap(err, rc, "forward port %u", host_port) : 0;
 }
 
 void sba_channel_unforward(struct sba_channel *c, uint16_t inside_port)

@@ -118,13 +118,16 @@ static struct sockaddr_in loopback(uint16_t port)
 	};
 }
 
-static int start_listening(struct sba_session_stream *stream)
+static int start_listening(struct sba_session_stream *stream, uint16_t port)
 {
-	struct sockaddr_in address = loopback(0);
+	struct sockaddr_in address = loopback(port);
 	socklen_t len = sizeof(address);
-	int fd = new_socket();
+	int fd = new_socket(), on = 1;
 
 	stream->source[0] = fd;
+	/* Connections of the listener before may still linger at its port. */
+	if (fd >= 0 && port)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    listen(fd, SBA_SESSION_BACKLOG) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&address, &len) < 0)
@@ -133,9 +136,9 @@ static int start_listening(struct sba_session_stream *stream)
 	return 0;
 }
 
-static void open_listen(struct sba_session *session, struct sba_session_stream *stream)
+static void listen_at(struct sba_session *session, struct sba_session_stream *stream, uint16_t port)
 {
-	int error = start_listening(stream);
+	int error = start_listening(stream, port);
 
 	stream->kind = SBA_KIND_LISTEN;
 	if (error)
@@ -144,12 +147,27 @@ static void open_listen(struct sba_session *session, struct sba_session_stream *
 		answer(session, stream);
 }
 
+static void open_listen(struct sba_session *session, struct sba_session_stream *stream)
+{
+	listen_at(session, stream, 0);
+}
+
 static bool number_of(const struct sba_session_stream *stream, const char *prefix, uint64_t max,
 		      uint64_t *ret)
 {
 	const char *text = stream->path + strlen(prefix);
 
 	return sba_guest_parse_number(text, strlen(text), max, ret) && *ret > 0;
+}
+
+static void open_listen_at(struct sba_session *session, struct sba_session_stream *stream)
+{
+	uint64_t port = 0;
+
+	if (number_of(stream, SBA_CHANNEL_LISTEN_AT, UINT16_MAX, &port))
+		listen_at(session, stream, (uint16_t)port);
+	else
+		refuse(session, stream, EINVAL);
 }
 
 static void join_socket(struct sba_session_stream *stream, int fd)
@@ -242,9 +260,10 @@ static const struct {
 	const char *path;
 	void (*open)(struct sba_session *session, struct sba_session_stream *stream);
 } purposes[] = {
-	{ SBA_CHANNEL_HELLO, open_hello },   { SBA_CHANNEL_RUN, open_run },
-	{ SBA_CHANNEL_FILE, open_file },     { SBA_CHANNEL_LISTEN, open_listen },
-	{ SBA_CHANNEL_ACCEPT, open_accept }, { SBA_CHANNEL_CONNECT, open_connect },
+	{ SBA_CHANNEL_HELLO, open_hello },         { SBA_CHANNEL_RUN, open_run },
+	{ SBA_CHANNEL_FILE, open_file },           { SBA_CHANNEL_LISTEN, open_listen },
+	{ SBA_CHANNEL_LISTEN_AT, open_listen_at }, { SBA_CHANNEL_ACCEPT, open_accept },
+	{ SBA_CHANNEL_CONNECT, open_connect },
 };
 
 static bool is_path(const char *text, const char *path)

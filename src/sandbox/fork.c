@@ -194,11 +194,13 @@ static int fetch(struct fork_job *j, struct sba_carry *carry, const char *path,
 static int note_folder(struct fork_job *j, struct sba_carry *carry, const char *path,
 		       struct sba_error *err)
 {
-	struct sba_channel *channel = NULL;
+	struct sba_hold *hold = NULL;
 	struct sba_channel_stat st;
-	int rc = sba_session_channel(j->parent->session, &channel, NULL);
+	int rc = sba_session_hold(j->parent->session, -1, &hold, NULL);
 	if (rc == 0)
-		rc = sba_channel_file_stat(channel, path, false, j->until, &st, NULL);
+		rc = sba_channel_file_stat(sba_hold_channel(hold), path, false, j->until, &st,
+					   NULL);
+	sba_hold_release(hold);
 	if (rc < 0 || !S_ISDIR(st.mode))
 		return 0;
 	const struct sba_carry_directory dir = {

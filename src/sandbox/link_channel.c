@@ -7,6 +7,7 @@
 
 struct channel_link {
 	struct sba_link link;
+	struct sba_hold *hold;
 	struct sba_channel_run *run;
 };
 
@@ -51,8 +52,10 @@ static int channel_explain(struct sba_link *l, struct sba_until until, int *ret_
 
 static void channel_close(struct sba_link *l)
 {
+	struct sba_hold *hold = ((struct channel_link *)l)->hold;
 	sba_channel_run_close(run_of(l));
 	free(l);
+	sba_hold_release(hold);
 }
 
 static const struct sba_link_ops channel_ops = {
@@ -67,16 +70,18 @@ static const struct sba_link_ops channel_ops = {
 
 int sba_link_channel(struct sba_sandbox *s, struct sba_link **ret, struct sba_error *err)
 {
-	struct sba_channel *channel;
-	int rc = sba_session_channel(s->session, &channel, err);
+	struct sba_hold *hold;
+	int rc = sba_session_hold(s->session, -1, &hold, err);
 	if (rc < 0)
 		return rc;
 	struct channel_link *l = calloc(1, sizeof(*l));
-	if (!l)
-		return sba_fail_nomem(err);
-	l->link.ops = &channel_ops;
-	rc = sba_channel_run_open(channel, &l->run, err);
-	if (rc < 0) {
+	if (l) {
+		*l = (struct channel_link){ .link.ops = &channel_ops, .hold = hold };
+		rc = sba_channel_run_open(sba_hold_channel(hold), &l->run, err);
+	}
+	if (!l || rc < 0) {
+		rc = l ? rc : sba_fail_nomem(err);
+		sba_hold_release(hold);
 		free(l);
 		return rc;
 	}

@@ -119,9 +119,16 @@ static int learn_name(struct sba_sandbox *s, const json_t *attributes)
 int sba_past_add(struct sba_engine *e, const char *label, int64_t since_unix_s,
 		 struct sba_found *found, struct sba_error *err)
 {
+	return sba_past_add_until(e, label, since_unix_s, sba_engine_until_regardless(PAST_MS),
+				  found, err);
+}
+
+int sba_past_add_until(struct sba_engine *e, const char *label, int64_t since_unix_s,
+		       struct sba_until until, struct sba_found *found, struct sba_error *err)
+{
 	SBA_JSON json_t *events = NULL;
-	int rc = sba_engine_past_events(e, label, since_unix_s,
-					sba_engine_until_regardless(PAST_MS), &events, err);
+	int rc = sba_engine_past_events(e, label, since_unix_s, sba_until_sooner(until, PAST_MS),
+					&events, err);
 	if (rc < 0)
 		return rc;
 	size_t alive = found->n, i;

@@ -9,6 +9,9 @@
  * to `found` unless it has them; info.state is "gone", info.reason says why. */
 int sba_past_add(struct sba_engine *e, const char *label, int64_t since_unix_s,
 		 struct sba_found *found, struct sba_error *err) SBA_MUST_CHECK;
+int sba_past_add_until(struct sba_engine *e, const char *label, int64_t since_unix_s,
+		       struct sba_until until, struct sba_found *found,
+		       struct sba_error *err) SBA_MUST_CHECK;
 /* A sentence for a reason: "it ended itself: …". */
 const char *sba_past_words(const char *reason);
 

@@ -132,8 +132,9 @@ static void *claim_and_settle(void *user)
 /* It proves that the member lives, and begins its keepalive anew. */
 static int open_channel(struct sba_making *m, struct sba_error *err)
 {
-	struct sba_channel *channel;
-	int rc = sba_session_channel(m->sandbox->session, &channel, err);
+	struct sba_hold *hold = NULL;
+	int rc = sba_session_hold(m->sandbox->session, -1, &hold, err);
+	sba_hold_release(hold);
 	return rc == SBA_EUNSUPPORTED ? 0 : rc;
 }
 

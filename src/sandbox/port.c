@@ -27,16 +27,17 @@ struct sba_port {
 static void join_one(struct sba_port *p, int take_fd)
 {
 	SBA_CLOSE int fd = take_fd;
-	struct sba_channel *channel;
+	struct sba_hold *hold = NULL;
 	struct sba_error why;
-	int rc = sba_session_channel(p->sandbox->session, &channel, &why);
+	int rc = sba_session_hold(p->sandbox->session, p->stop_fd, &hold, &why);
 	if (rc == 0)
 		rc = sba_channel_connect(
-			channel, p->inside, sba_move_fd(&fd),
+			sba_hold_channel(hold), p->inside, sba_move_fd(&fd),
 			(struct sba_until){ sba_until_in(CONNECT_MS).deadline_ms, p->stop_fd },
 			&why);
 	if (rc < 0)
 		sba_log("sandbox", "port %u: %s", (unsigned)p->inside, why.text);
+	sba_hold_release(hold);
 }
 
 static void *serve(void *user)
@@ -79,8 +80,9 @@ static int listen_here(struct sba_port *p, const char *address, uint16_t port,
 
 static int start(struct sba_port *p, const char *address, uint16_t port, struct sba_error *err)
 {
-	struct sba_channel *channel;
-	int rc = sba_session_channel(p->sandbox->session, &channel, err);
+	struct sba_hold *hold = NULL;
+	int rc = sba_session_hold(p->sandbox->session, -1, &hold, err);
+	sba_hold_release(hold);
 	if (rc == 0)
 		rc = listen_here(p, address ? address : "127.0.0.1", port, err);
 	if (rc < 0)
@@ -120,6 +122,7 @@ void sba_port_close(struct sba_port *p)
 		return;
 	if (p->running) {
 		sba_event_fire(p->stop_fd);
+		sba_session_wake(p->sandbox->session);
 		pthread_join(p->thread, NULL);
 	}
 	sba_cleanup_close(&p->listen_fd);

@@ -36,6 +36,10 @@ struct sba_sandbox {
 /* SBA_EBROKEN for what is only good for removal: one half of it is missing. */
 int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err) SBA_MUST_CHECK;
 
+/* sba_sandbox_check_alive() that goes on no longer than `until`. */
+int sba_sandbox_check_alive_until(struct sba_sandbox *s, const char *tried, struct sba_until until,
+				  struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- labels.c ---- */
 
 /* What labels say of a new sandbox; `options` with every default resolved. `pool`:

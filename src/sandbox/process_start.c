@@ -116,13 +116,14 @@ static int open_watch(struct sba_process *p, struct sba_error *err)
 /* The channel is one user's, and what it started ends with it. */
 static int open_link(struct sba_process *p, const struct sba_exec_options *o, struct sba_error *err)
 {
-	struct sba_channel *way_out;
+	struct sba_hold *way_out = NULL;
 	int rc = SBA_EUNSUPPORTED;
 	if (!o->user && !o->detach)
 		rc = sba_link_channel(p->sandbox, &p->link, err);
 	else if (*p->sandbox->info.allow && /* what the rules allow is reached by the channel */
-		 (rc = sba_session_channel(p->sandbox->session, &way_out, err)) == 0)
+		 (rc = sba_session_hold(p->sandbox->session, -1, &way_out, err)) == 0)
 		rc = SBA_EUNSUPPORTED;
+	sba_hold_release(way_out); /* the session keeps it open */
 	if (rc == SBA_EUNSUPPORTED)
 		rc = sba_link_exec(p->sandbox, o->user, &p->link, err);
 	return rc;

@@ -70,13 +70,14 @@ int sba_sandbox_remove(struct sba_sandbox *s, struct sba_error *err)
 }
 
 /* What the events say so far; false while they do not tell why. */
-static bool look_back(const struct sba_sandbox *s, char *ret, size_t size)
+static bool look_back(const struct sba_sandbox *s, struct sba_until until, char *ret, size_t size)
 {
 	char by_id[64];
 	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%.40s", s->info.id);
 	struct sba_found past = { 0 };
 	bool told = false;
-	if (sba_past_add(s->engine, by_id, s->info.created, &past, NULL) == 0 && past.n > 0) {
+	if (sba_past_add_until(s->engine, by_id, s->info.created, until, &past, NULL) == 0 &&
+	    past.n > 0) {
 		const char *reason = past.v[0].info.reason;
 		snprintf(ret, size, "%s", sba_past_words(reason));
 		told = strcmp(reason, "unknown") != 0;
@@ -86,24 +87,29 @@ static bool look_back(const struct sba_sandbox *s, char *ret, size_t size)
 }
 
 /* Both halves die at once, and the engine may tell of the main one first. */
-void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size)
+static void post_mortem(const struct sba_sandbox *s, struct sba_until until, char *ret, size_t size)
 {
-	struct sba_until until = sba_until_in(POST_MORTEM_MS);
+	struct sba_until soon = sba_until_sooner(until, POST_MORTEM_MS);
 	snprintf(ret, size, "reason unknown");
-	while (!look_back(s, ret, size) && sba_until_check(until, NULL) == 0) {
-		if (sba_wait_fd(-1, 0, sba_until_sooner(until, POST_MORTEM_POLL_MS), NULL) ==
+	while (!look_back(s, until, ret, size) && sba_until_check(soon, NULL) == 0) {
+		if (sba_wait_fd(-1, 0, sba_until_sooner(soon, POST_MORTEM_POLL_MS), NULL) ==
 		    SBA_EIO)
 			return;
 	}
 }
 
-static int is_running(struct sba_sandbox *s, const char *id, struct sba_error *err)
+void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size)
+{
+	post_mortem(s, sba_engine_until_regardless(SBA_ENGINE_STEP_MS), ret, size);
+}
+
+static int is_running(struct sba_sandbox *s, const char *id, struct sba_until until,
+		      struct sba_error *err)
 {
 	SBA_JSON json_t *j = NULL;
 	struct sba_error why = { 0 };
-	/* Asked also while the handle is being cancelled: the answer is for the error text. */
-	int rc = sba_container_inspect(
-		s->engine, id, sba_engine_until_regardless(SBA_ENGINE_STEP_MS / 4), &j, &why);
+	int rc = sba_container_inspect(s->engine, id,
+				       sba_until_sooner(until, SBA_ENGINE_STEP_MS / 4), &j, &why);
 	if (rc == SBA_ENOTFOUND)
 		return 0;
 	if (rc < 0) {
@@ -116,14 +122,22 @@ static int is_running(struct sba_sandbox *s, const char *id, struct sba_error *e
 
 int sba_sandbox_check_alive(struct sba_sandbox *s, const char *tried, struct sba_error *err)
 {
-	int running = is_running(s, s->container, err);
+	/* Asked also while the handle is being cancelled: the answer is for the error text. */
+	return sba_sandbox_check_alive_until(s, tried,
+					     sba_engine_until_regardless(SBA_ENGINE_STEP_MS), err);
+}
+
+int sba_sandbox_check_alive_until(struct sba_sandbox *s, const char *tried, struct sba_until until,
+				  struct sba_error *err)
+{
+	int running = is_running(s, s->container, until, err);
 	if (running > 0)
-		running = is_running(s, s->sidecar, err);
+		running = is_running(s, s->sidecar, until, err);
 	if (running > 0)
 		return 0;
 	if (running < 0)
 		return sba_wrap(err, running, "%s", tried);
 	char why[128];
-	sba_sandbox_post_mortem(s, why, sizeof(why));
+	post_mortem(s, until, why, sizeof(why));
 	return sba_fail(err, SBA_EBROKEN, "%s: sandbox '%s' is gone: %s", tried, s->info.name, why);
 }

@@ -37,12 +37,13 @@ int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void 
 			    uint32_t mode, struct sba_error *err) SBA_MUST_CHECK;
 
 /* From now on, and while the handle is open, 127.0.0.1:*ret_port inside leads to
- * 127.0.0.1:host_port here, whatever the sandbox's network. SBA_EUNSUPPORTED:
- * there is no channel to carry it. */
+ * 127.0.0.1:host_port here, whatever the sandbox's network; after a lost channel
+ * again, with the next one, under the same port unless somebody has it.
+ * SBA_EUNSUPPORTED: there is no channel to carry it. */
 int sba_sandbox_forward(struct sba_sandbox *s, uint16_t host_port, uint16_t *ret_port,
 			struct sba_error *err) SBA_MUST_CHECK;
 
 /* Takes one sba_sandbox_forward() back; the last one closes the way. */
-void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t inside_port);
+void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t host_port);
 
 #endif

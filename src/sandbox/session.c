@@ -3,59 +3,54 @@
 #include "sandbox/session.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "proxy/proxy.h"
 
-enum {
-	OPEN_MS = 30 * 1000,
-	/* A channel that is lost so often is not worth opening again. */
-	CHANNELS_MAX = 16,
-	FORWARDS_MAX = 64,
-};
+enum { OPEN_MS = 30 * 1000 };
 
 /* One channel and the thread that waits for the end of its container: the
  * engine does not reliably end an exec's stream when a container dies. */
-struct held {
+struct sba_hold {
 	struct sba_session *session;
 	struct sba_channel *channel;
+	unsigned users; /* the session's lock guards it */
 	pthread_t watcher;
 	bool watched;
 	int stop_fd;
-	struct {
-		uint16_t here, inside;
-		unsigned users; /* 0: free */
-	} forwards[FORWARDS_MAX];
 };
 
-struct sba_session {
-	struct sba_sandbox *sandbox;
-	pthread_mutex_t lock;
-	struct held held[CHANNELS_MAX]; /* the last one is in use; the others are dead */
-	size_t n;
-	bool unsupported;
-	struct sba_proxy *proxy;
-	uint16_t proxy_port; /* inside */
-};
-
-int sba_session_new(struct sba_sandbox *s, struct sba_session **ret, struct sba_error *err)
+int sba_session_new_with(struct sba_sandbox *s, sba_session_open_fn *open, void *user,
+			 struct sba_session **ret, struct sba_error *err)
 {
 	struct sba_session *n = calloc(1, sizeof(*n));
 	if (!n)
 		return sba_fail_nomem(err);
 	n->sandbox = s;
+	n->open = open;
+	n->open_user = user;
 	pthread_mutex_init(&n->lock, NULL);
+	pthread_cond_init(&n->changed, NULL);
 	*ret = n;
 	return 0;
 }
 
+int sba_session_new(struct sba_sandbox *s, struct sba_session **ret, struct sba_error *err)
+{
+	return sba_session_new_with(s, NULL, NULL, ret, err);
+}
+
+struct sba_until sba_session_until(const struct sba_session *n)
+{
+	const struct sba_engine *e = n->sandbox->engine;
+	return e ? sba_engine_until(e, OPEN_MS) : sba_until_in(OPEN_MS);
+}
+
 /* ---- the watch ---- */
 
-static int await_end(struct held *h)
+static int await_end(struct sba_hold *h, struct sba_until until)
 {
 	struct sba_sandbox *s = h->session->sandbox;
 	char path[SBA_ID_MAX + 32];
@@ -63,7 +58,6 @@ static int await_end(struct held *h)
 	const struct sba_request request = { .method = "POST",
 					     .path = path,
 					     .tried = "wait for the container's end" };
-	const struct sba_until until = { SBA_NEVER, h->stop_fd };
 	struct sba_body *body = NULL;
 	int rc = sba_engine_stream(s->engine, &request, NULL, NULL, NULL, until, &body, NULL);
 	if (rc < 0)
@@ -79,16 +73,18 @@ static int await_end(struct held *h)
 
 static void *watch(void *user)
 {
-	struct held *h = user;
-	if (await_end(h) != 0)
+	struct sba_hold *h = user;
+	const struct sba_until until = { SBA_NEVER, h->stop_fd };
+	if (await_end(h, until) != 0)
 		return NULL; /* told to stop, or the engine went: the channel notices itself */
 	struct sba_error why = { 0 };
-	if (sba_sandbox_check_alive(h->session->sandbox, "command", &why) == SBA_EBROKEN)
+	if (sba_sandbox_check_alive_until(h->session->sandbox, "command", until, &why) ==
+	    SBA_EBROKEN)
 		sba_channel_fail(h->channel, &why);
 	return NULL;
 }
 
-static int start_watch(struct held *h, struct sba_error *err)
+static int start_watch(struct sba_hold *h, struct sba_error *err)
 {
 	h->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h->stop_fd < 0)
@@ -98,7 +94,9 @@ static int start_watch(struct held *h, struct sba_error *err)
 	return rc;
 }
 
-static void release(struct held *h)
+/* ---- holds ---- */
+
+static void end_hold(struct sba_hold *h)
 {
 	if (h->watched) {
 		sba_event_fire(h->stop_fd);
@@ -106,15 +104,32 @@ static void release(struct held *h)
 	}
 	sba_channel_close(h->channel);
 	sba_cleanup_close(&h->stop_fd);
+	free(h);
+}
+
+struct sba_channel *sba_hold_channel(const struct sba_hold *h)
+{
+	return h->channel;
+}
+
+void sba_hold_release(struct sba_hold *h)
+{
+	if (!h)
+		return;
+	pthread_mutex_lock(&h->session->lock);
+	bool last = --h->users == 0;
+	pthread_mutex_unlock(&h->session->lock);
+	if (last)
+		end_hold(h);
 }
 
 void sba_session_free(struct sba_session *n)
 {
 	if (!n)
 		return;
-	for (size_t i = 0; i < n->n; i++)
-		release(&n->held[i]);
+	sba_hold_release(n->now);
 	sba_proxy_close(n->proxy);
+	pthread_cond_destroy(&n->changed);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
@@ -136,7 +151,7 @@ static int split_rules(const char *label, struct sba_strv *ret, struct sba_error
 static int open_proxy(struct sba_session *n, struct sba_error *err)
 {
 	const char *allow = n->sandbox->info.allow;
-	if (n->proxy || !*allow)
+	if (n->proxy || !allow || !*allow)
 		return 0;
 	SBA_STRV struct sba_strv rules = { 0 };
 	int rc = split_rules(allow, &rules, err);
@@ -146,47 +161,126 @@ static int open_proxy(struct sba_session *n, struct sba_error *err)
 	return rc;
 }
 
-/* ---- the channel ---- */
+static int forward_proxy(struct sba_session *n, struct sba_hold *h, struct sba_until until,
+			 struct sba_error *err)
+{
+	int rc = open_proxy(n, err);
+	uint16_t port = sba_session_proxy_port(n);
+	if (rc < 0 || !n->proxy)
+		return rc;
+	rc = sba_channel_forward(h->channel, sba_proxy_port(n->proxy), port, until, &port, err);
+	if (rc < 0)
+		return rc;
+	pthread_mutex_lock(&n->lock);
+	n->proxy_port = port;
+	pthread_mutex_unlock(&n->lock);
+	return 0;
+}
 
-static int open_channel(struct sba_session *n, struct held *h, struct sba_error *err)
+/* ---- opening ---- */
+
+static int open_hold(struct sba_session *n, struct sba_until until, struct sba_hold **ret,
+		     struct sba_error *err)
 {
 	struct sba_sandbox *s = n->sandbox;
-	struct sba_until until = sba_engine_until(s->engine, OPEN_MS);
-	*h = (struct held){ .session = n, .stop_fd = -1 };
-	int rc = sba_channel_open(s->engine, s->container, NULL, until, &h->channel, err);
-	if (rc == 0)
+	struct sba_hold *h = malloc(sizeof(*h));
+	if (!h)
+		return sba_fail_nomem(err);
+	/* One is the session's own, one its opener's. */
+	*h = (struct sba_hold){ .session = n, .users = 2, .stop_fd = -1 };
+	int rc = n->open ? n->open(n->open_user, until, &h->channel, err)
+			 : sba_channel_open(s->engine, s->container, NULL, until, &h->channel, err);
+	if (rc == 0 && !n->open)
 		rc = start_watch(h, err);
 	if (rc == 0)
-		rc = open_proxy(n, err);
-	if (rc == 0 && n->proxy)
-		rc = sba_channel_forward(h->channel, sba_proxy_port(n->proxy), until,
-					 &n->proxy_port, err);
-	if (rc < 0)
-		release(h);
-	return rc;
-}
-
-static int channel_locked(struct sba_session *n, struct sba_channel **ret, struct sba_error *err)
-{
-	if (n->n > 0 && sba_channel_check(n->held[n->n - 1].channel, NULL) == 0) {
-		*ret = n->held[n->n - 1].channel;
-		return 0;
+		rc = forward_proxy(n, h, until, err);
+	if (rc < 0) {
+		end_hold(h);
+		return rc;
 	}
-	if (n->unsupported || n->n == CHANNELS_MAX)
-		return sba_fail(err, SBA_EUNSUPPORTED, "no session channel to this sandbox");
-	int rc = open_channel(n, &n->held[n->n], err);
+	sba_session_forward_again(n, h->channel, until);
+	*ret = h;
+	return 0;
+}
+
+/* The lock is held on both ends, and not between. */
+static int open_locked(struct sba_session *n, struct sba_until until, struct sba_hold **ret,
+		       struct sba_error *err)
+{
+	struct sba_error why = { 0 };
+	struct sba_hold *lost = n->now, *h = NULL;
+	n->now = NULL;
+	n->opening = true;
+	pthread_mutex_unlock(&n->lock);
+	sba_hold_release(lost);
+	int rc = open_hold(n, until, &h, &why);
+	pthread_mutex_lock(&n->lock);
+	n->opening = false;
+	n->openings++;
 	n->unsupported = rc == SBA_EUNSUPPORTED;
-	if (rc == 0)
-		*ret = n->held[n->n++].channel;
+	if (rc == 0) {
+		why.code = 0;
+		n->now = *ret = h;
+	} else if (err) {
+		*err = why;
+	}
+	n->failure = why;
+	pthread_cond_broadcast(&n->changed);
 	return rc;
 }
 
-int sba_session_channel(struct sba_session *n, struct sba_channel **ret, struct sba_error *err)
+/* What one opener failed with is every waiter's answer, its own impatience not. */
+static int answer_of(const struct sba_session *n, unsigned before, struct sba_error *err)
 {
+	int rc = n->openings != before ? n->failure.code : 0;
+	if (rc == SBA_ECANCELED || rc == SBA_ETIMEOUT)
+		return 0;
+	if (rc < 0 && err)
+		*err = n->failure;
+	return rc;
+}
+
+static int hold_locked(struct sba_session *n, struct sba_until until, struct sba_hold **ret,
+		       struct sba_error *err)
+{
+	for (;;) {
+		if (n->now && sba_channel_check(n->now->channel, NULL) == 0) {
+			n->now->users++;
+			*ret = n->now;
+			return 0;
+		}
+		if (n->unsupported)
+			return sba_fail(err, SBA_EUNSUPPORTED,
+					"no session channel to this sandbox");
+		if (!n->opening)
+			return open_locked(n, until, ret, err);
+		unsigned before = n->openings;
+		pthread_cond_wait(&n->changed, &n->lock);
+		int rc = answer_of(n, before, err);
+		if (rc == 0)
+			rc = sba_until_check(until, err);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+int sba_session_hold(struct sba_session *n, int stop_fd, struct sba_hold **ret,
+		     struct sba_error *err)
+{
+	struct sba_until until = sba_session_until(n);
+	if (stop_fd >= 0)
+		until.cancel_fd = stop_fd;
 	pthread_mutex_lock(&n->lock);
-	int rc = channel_locked(n, ret, err);
+	int rc = hold_locked(n, until, ret, err);
 	pthread_mutex_unlock(&n->lock);
 	return rc;
+}
+
+void sba_session_wake(struct sba_session *n)
+{
+	pthread_mutex_lock(&n->lock);
+	pthread_cond_broadcast(&n->changed);
+	pthread_mutex_unlock(&n->lock);
 }
 
 uint16_t sba_session_proxy_port(struct sba_session *n)
@@ -195,62 +289,4 @@ uint16_t sba_session_proxy_port(struct sba_session *n)
 	uint16_t port = n->proxy_port;
 	pthread_mutex_unlock(&n->lock);
 	return port;
-}
-
-/* A port that is forwarded already stays the same for all who ask. */
-static int forward_locked(struct sba_session *n, uint16_t host_port, uint16_t *ret_port,
-			  struct sba_error *err)
-{
-	struct sba_channel *channel = NULL;
-	int rc = channel_locked(n, &channel, err);
-	if (rc < 0)
-		return rc;
-	struct held *h = &n->held[n->n - 1];
-	size_t free_at = FORWARDS_MAX;
-	for (size_t i = 0; i < FORWARDS_MAX; i++) {
-		if (h->forwards[i].users == 0) {
-			free_at = free_at < i ? free_at : i;
-		} else if (h->forwards[i].here == host_port) {
-			h->forwards[i].users++;
-			*ret_port = h->forwards[i].inside;
-			return 0;
-		}
-	}
-	if (free_at == FORWARDS_MAX)
-		return sba_fail(err, SBA_ELIMIT, "%d ports are open already", FORWARDS_MAX);
-	uint16_t inside;
-	rc = sba_channel_forward(channel, host_port, sba_engine_until(n->sandbox->engine, OPEN_MS),
-				 &inside, err);
-	if (rc < 0)
-		return rc;
-	h->forwards[free_at].here = host_port;
-	h->forwards[free_at].inside = inside;
-	h->forwards[free_at].users = 1;
-	*ret_port = inside;
-	return 0;
-}
-
-void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t inside_port)
-{
-	struct sba_session *n = s->session;
-	pthread_mutex_lock(&n->lock);
-	struct held *h = n->n > 0 ? &n->held[n->n - 1] : NULL;
-	for (size_t i = 0; h && i < FORWARDS_MAX; i++) {
-		if (h->forwards[i].users == 0 || h->forwards[i].inside != inside_port)
-			continue;
-		if (--h->forwards[i].users == 0)
-			sba_channel_unforward(h->channel, inside_port);
-	}
-	pthread_mutex_unlock(&n->lock);
-}
-
-int sba_sandbox_forward(struct sba_sandbox *s, uint16_t host_port, uint16_t *ret_port,
-			struct sba_error *err)
-{
-	pthread_mutex_lock(&s->session->lock);
-	int rc = forward_locked(s->session, host_port, ret_port, err);
-	pthread_mutex_unlock(&s->session->lock);
-	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s': open a way to a port of this host",
-				 s->info.name)
-		      : 0;
 }

@@ -165,7 +165,7 @@ static void two_hundred_connections_from_inside(void **state)
 	int fds[COUNT];
 	(void)state;
 	int listener = listen_here(&port);
-	assert_int_equal(sba_channel_forward(c, port, soon(), &inside, &err), 0);
+	assert_int_equal(sba_channel_forward(c, port, 0, soon(), &inside, &err), 0);
 	snprintf(script, sizeof(script),
 		 "for i in $(seq %d); do exec {fd}<>/dev/tcp/127.0.0.1/%u || exit 9; fds+=($fd); "
 		 "echo $i >&$fd; done; n=0; for fd in ${fds[@]}; do read x <&$fd; "

@@ -89,7 +89,7 @@ static uint16_t forward(uint16_t port)
 {
 	uint16_t inside = 0;
 	struct sba_error err;
-	if (sba_channel_forward(guest.c, port, soon(), &inside, &err) < 0)
+	if (sba_channel_forward(guest.c, port, 0, soon(), &inside, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_not_equal(inside, 0);
 	return inside;
