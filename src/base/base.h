@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #define SBA_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -191,6 +192,33 @@ void sba_event_fire(int event_fd);
 /* A joinable thread that takes none of the program's signals. */
 int sba_thread_start(pthread_t *ret, void *(*run)(void *), void *arg,
 		     struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- addresses of names (lookup.c) ---- */
+
+enum { SBA_ADDRESSES_MAX = 16 }; /* of one name; more are not tried */
+struct sba_addresses {
+	struct sockaddr_storage v[SBA_ADDRESSES_MAX];
+	size_t n;
+};
+/* May block for long and cannot be stopped, as getaddrinfo(). */
+typedef int sba_resolve_fn(void *user, const char *host, uint16_t port, struct sba_addresses *ret,
+			   struct sba_error *err);
+sba_resolve_fn sba_resolve; /* the system's */
+
+/* SBA_ENOTFOUND: no such name. What hangs in the system's resolver is left to a
+ * thread of its own that ends by itself. */
+int sba_lookup(const char *host, uint16_t port, struct sba_until until, struct sba_addresses *ret,
+	       struct sba_error *err) SBA_MUST_CHECK;
+
+/* The same in steps; `user` outlives the thread. */
+struct sba_lookup;
+int sba_lookup_start(sba_resolve_fn *resolve, void *user, const char *host, uint16_t port,
+		     struct sba_lookup **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_lookup_wait(struct sba_lookup *l, struct sba_until until, struct sba_addresses *ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+/* Waits for its thread until then, and leaves it to itself after that. NULL is
+ * allowed. */
+void sba_lookup_end(struct sba_lookup *l, struct sba_until until);
 
 /* ---- files (file.c) ---- */
 

@@ -98,7 +98,6 @@ enum {
 	SBA_PROXY_HEADERS_MAX = 64,          /* header fields of a request */
 	SBA_PROXY_TRAILER_MAX = 8 * SBA_KIB, /* after the last chunk; read and dropped */
 	SBA_PROXY_CONNECTIONS_MAX = 256,     /* unless the options say otherwise */
-	SBA_PROXY_ADDRESSES_MAX = 16,        /* of one name; more are not tried */
 	SBA_PROXY_HEAD_MS = 30 * 1000,       /* for a request's head to arrive */
 	SBA_PROXY_CONNECT_MS = 10 * 1000,    /* for the look-up, and again for connecting */
 	SBA_PROXY_IDLE_MS = 600 * 1000,      /* a connection on which nothing moves */

@@ -7,7 +7,6 @@
 #include "engine/private.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -139,13 +138,15 @@ static int open_unix(const struct sba_address *a, struct sba_until until, int *r
 }
 
 /* One address of the host: 0, SBA_ECONNECT with *ret_errno, or worse. */
-static int connect_tcp(const struct addrinfo *ai, struct sba_until until, int *ret_fd,
+static int connect_tcp(const struct sockaddr_storage *to, struct sba_until until, int *ret_fd,
 		       int *ret_errno, struct sba_error *err)
 {
-	SBA_CLOSE int fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t size = to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						   : sizeof(struct sockaddr_in);
+	SBA_CLOSE int fd = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "socket");
-	if (connect(fd, ai->ai_addr, ai->ai_addrlen) < 0) {
+	if (connect(fd, (const struct sockaddr *)to, size) < 0) {
 		*ret_errno = errno;
 		if (errno != EINPROGRESS)
 			return SBA_ECONNECT;
@@ -167,16 +168,20 @@ static int connect_tcp(const struct addrinfo *ai, struct sba_until until, int *r
 static int open_tcp(const struct sba_address *a, struct sba_until until, int *ret_fd,
 		    struct sba_error *err)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
-	struct addrinfo *list = NULL;
-	int g = getaddrinfo(a->host, a->port, &hints, &list);
-	if (g != 0)
-		return sba_fail(err, SBA_ECONNECT, "no engine answers at tcp://%s:%s: %s", a->host,
-				a->port, gai_strerror(g));
-	int rc = SBA_ECONNECT, e = EADDRNOTAVAIL;
-	for (const struct addrinfo *ai = list; ai && rc == SBA_ECONNECT; ai = ai->ai_next)
-		rc = connect_tcp(ai, until, ret_fd, &e, err);
-	freeaddrinfo(list);
+	struct sba_addresses all;
+	struct sba_error why;
+	int64_t port;
+	int rc = sba_parse_int(a->port, 1, UINT16_MAX, &port);
+	if (rc < 0)
+		return sba_fail(err, SBA_EINVAL, "'%s' is no port", a->port);
+	rc = sba_lookup(a->host, (uint16_t)port, until, &all, &why);
+	if (rc < 0)
+		return sba_fail(err, rc == SBA_ENOTFOUND ? SBA_ECONNECT : rc,
+				"no engine answers at tcp://%s:%s: %s", a->host, a->port, why.text);
+	int e = EADDRNOTAVAIL;
+	rc = SBA_ECONNECT;
+	for (size_t i = 0; i < all.n && rc == SBA_ECONNECT; i++)
+		rc = connect_tcp(&all.v[i], until, ret_fd, &e, err);
 	return rc == SBA_ECONNECT ? cannot_connect(a, e, err) : rc;
 }
 

@@ -218,6 +218,10 @@ static bool set_safe_options(const struct sba_http_client *c, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)SBA_HTTP_RECEIVE_BUFFER);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* A look-up that hangs in the system's resolver is left to its thread. */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	/* Asks for no compression, and undoes what comes compressed all the same. */
 	return curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "identity") == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&

@@ -114,8 +114,8 @@ struct sba_http_call {
 /* Sends and waits for the head of the answer, whatever its status.
  * SBA_ECONNECT: no connection, or its certificate is not trusted. SBA_ELOST:
  * it broke before a whole head. SBA_EPROTO, SBA_ELIMIT: not HTTP, too large a
- * head. SBA_ETIMEOUT, SBA_ECANCELED as `until` says (an address that is being
- * looked up is waited for). */
+ * head. SBA_ETIMEOUT, SBA_ECANCELED as `until` says (with a libcurl
+ * before 7.87 an address that is being looked up is waited for). */
 int sba_http_client_send(struct sba_http_client *c, const struct sba_http_call *call,
 			 struct sba_until until, struct sba_http_response **ret,
 			 struct sba_error *err) SBA_MUST_CHECK;

@@ -40,8 +40,8 @@ static int connect_one(const struct sockaddr_storage *to, struct sba_until until
 	return 0;
 }
 
-int sba_proxy_connect(const struct sba_proxy_addresses *addresses, struct sba_until until,
-		      int *ret_fd, struct sba_error *err)
+int sba_proxy_connect(const struct sba_addresses *addresses, struct sba_until until, int *ret_fd,
+		      struct sba_error *err)
 {
 	int rc = SBA_ECONNECT;
 	for (size_t i = 0; i < addresses->n; i++) {

@@ -23,7 +23,7 @@ struct connection {
 	struct sba_buf in;
 	struct sba_proxy_head head;
 	struct sba_proxy_request request;
-	struct sba_proxy_lookup *lookup;
+	struct sba_lookup *lookup;
 	bool understood; /* request is set */
 	bool allowed;
 	bool answered; /* bytes of an answer are on their way */
@@ -172,7 +172,7 @@ static int judge_address(const struct connection *c, const struct sockaddr *addr
 
 /* Keeps the addresses that may be connected to; if there are none, err says why
  * of the first. */
-static int judge_addresses(const struct connection *c, struct sba_proxy_addresses *all,
+static int judge_addresses(const struct connection *c, struct sba_addresses *all,
 			   struct sba_error *err)
 {
 	struct sba_error later;
@@ -215,23 +215,24 @@ static int read_head(struct connection *c, struct sba_error *err)
 	}
 }
 
-static int look_up(struct connection *c, struct sba_proxy_addresses *ret, struct sba_error *err)
+static int look_up(struct connection *c, struct sba_addresses *ret, struct sba_error *err)
 {
 	const struct sba_proxy_shared *s = c->shared;
 	const struct sba_proxy_authority *a = &c->request.authority;
 	struct sba_proxy_ip ip;
 	if (sba_proxy_ip_parse(a->host, &ip))
-		return sba_proxy_resolve(NULL, a->host, a->port, ret, err);
-	int rc = sba_proxy_lookup_start(&s->hooks, a, &c->lookup, err);
+		return sba_resolve(NULL, a->host, a->port, ret, err);
+	int rc = sba_lookup_start(s->hooks.resolve, s->hooks.resolve_user, a->host, a->port,
+				  &c->lookup, err);
 	if (rc < 0)
 		return rc;
 	struct sba_until until = sba_until_sooner(c->stop, s->hooks.connect_ms);
-	return sba_proxy_lookup_wait(c->lookup, until, ret, err);
+	return sba_lookup_wait(c->lookup, until, ret, err);
 }
 
 static int find_server(struct connection *c, struct sba_error *err)
 {
-	struct sba_proxy_addresses addresses = { .n = 0 };
+	struct sba_addresses addresses = { .n = 0 };
 	int rc = look_up(c, &addresses, err);
 	if (rc == 0)
 		rc = judge_addresses(c, &addresses, err);
@@ -385,7 +386,7 @@ void sba_proxy_connection_serve(const struct sba_proxy_shared *shared, int fd)
 	sba_buf_fini(&c.in);
 	/* The place of this connection is held while its look-up goes on: the number
 	 * of threads stays bounded. */
-	sba_proxy_lookup_end(c.lookup, c.stop);
+	sba_lookup_end(c.lookup, c.stop);
 }
 
 void sba_proxy_connection_turn_away(const struct sba_proxy_shared *shared, int fd)

@@ -120,20 +120,11 @@ void sba_proxy_body_init(struct sba_proxy_body *b, const struct sba_proxy_reques
 int sba_proxy_body_feed(struct sba_proxy_body *b, const char *data, size_t len, struct sba_buf *out,
 			struct sba_error *err) SBA_MUST_CHECK;
 
-/* ---- out to the server (lookup.c, connect.c) ---- */
-
-struct sba_proxy_addresses {
-	struct sockaddr_storage v[SBA_PROXY_ADDRESSES_MAX];
-	size_t n;
-};
-/* May block for long and cannot be stopped, as getaddrinfo(). */
-typedef int sba_proxy_resolve_fn(void *user, const char *host, uint16_t port,
-				 struct sba_proxy_addresses *ret, struct sba_error *err);
-sba_proxy_resolve_fn sba_proxy_resolve;
+/* ---- out to the server (connect.c) ---- */
 
 /* What tests put in place of the system's; zero means the default. */
 struct sba_proxy_hooks {
-	sba_proxy_resolve_fn *resolve;
+	sba_resolve_fn *resolve;
 	void *resolve_user; /* outlives every look-up */
 	int64_t head_ms, connect_ms, idle_ms;
 };
@@ -141,19 +132,9 @@ int sba_proxy_open_hooked(const struct sba_proxy_options *options,
 			  const struct sba_proxy_hooks *hooks, struct sba_proxy **ret,
 			  struct sba_error *err) SBA_MUST_CHECK;
 
-/* A look-up on a thread of its own, so that waiting for it can end early. */
-struct sba_proxy_lookup;
-int sba_proxy_lookup_start(const struct sba_proxy_hooks *hooks,
-			   const struct sba_proxy_authority *what, struct sba_proxy_lookup **ret,
-			   struct sba_error *err) SBA_MUST_CHECK;
-int sba_proxy_lookup_wait(struct sba_proxy_lookup *l, struct sba_until until,
-			  struct sba_proxy_addresses *ret, struct sba_error *err) SBA_MUST_CHECK;
-/* Waits for its thread until then, and leaves it to itself after that. */
-void sba_proxy_lookup_end(struct sba_proxy_lookup *l, struct sba_until until);
-
 /* A non-blocking connection to the first address that answers. */
-int sba_proxy_connect(const struct sba_proxy_addresses *addresses, struct sba_until until,
-		      int *ret_fd, struct sba_error *err) SBA_MUST_CHECK;
+int sba_proxy_connect(const struct sba_addresses *addresses, struct sba_until until, int *ret_fd,
+		      struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- carrying bytes (pump.c) ---- */
 

@@ -128,7 +128,7 @@ static void take_hooks(struct sba_proxy_hooks *to, const struct sba_proxy_hooks 
 	if (from)
 		*to = *from;
 	if (!to->resolve)
-		to->resolve = sba_proxy_resolve;
+		to->resolve = sba_resolve;
 	if (!to->head_ms)
 		to->head_ms = SBA_PROXY_HEAD_MS;
 	if (!to->connect_ms)

@@ -50,7 +50,7 @@ static inline int count_fds(void)
 	return n;
 }
 
-static inline void add_address(struct sba_proxy_addresses *to, const char *text, uint16_t port)
+static inline void add_address(struct sba_addresses *to, const char *text, uint16_t port)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -62,7 +62,7 @@ static inline void add_address(struct sba_proxy_addresses *to, const char *text,
 
 /* HOST.test by what the table says; at-ADDRESS.test (with '_' for ':') is that. */
 static inline int resolve_by_table(struct world *w, const char *host, uint16_t port,
-				   struct sba_proxy_addresses *ret, struct sba_error *err)
+				   struct sba_addresses *ret, struct sba_error *err)
 {
 	int n = atomic_fetch_add(&w->lookups, 1);
 	ret->n = 0;
@@ -93,7 +93,7 @@ static inline int resolve_by_table(struct world *w, const char *host, uint16_t p
 }
 
 static inline int fake_resolve(void *user, const char *host, uint16_t port,
-			       struct sba_proxy_addresses *ret, struct sba_error *err)
+			       struct sba_addresses *ret, struct sba_error *err)
 {
 	struct world *w = user;
 	int rc = resolve_by_table(w, host, port, ret, err);

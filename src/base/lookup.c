@@ -3,8 +3,9 @@
  * Names into addresses, each on a thread of its own: getaddrinfo() can neither
  * be given a deadline nor be stopped.
  */
-#include "proxy/private.h"
+#include "base/base.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -12,39 +13,45 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-enum { STACK = 512 * SBA_KIB }; /* resolver plugins take more than our own code */
+enum { HOST_MAX = 256 };
 
-struct sba_proxy_lookup {
+struct sba_lookup {
 	atomic_int users; /* its thread, and who waits for it */
 	pthread_t thread;
 	bool joined;
 	int done_fd;
-	sba_proxy_resolve_fn *resolve;
+	sba_resolve_fn *resolve;
 	void *resolve_user;
-	struct sba_proxy_authority what;
-	struct sba_proxy_addresses addresses;
+	char host[HOST_MAX];
+	uint16_t port;
+	struct sba_addresses addresses;
 	int rc;
 	struct sba_error err;
 };
 
-static void take_addresses(const struct addrinfo *list, struct sba_proxy_addresses *ret)
+static bool is_numeric(const char *host)
+{
+	unsigned char ip[16];
+	return inet_pton(AF_INET, host, ip) == 1 || inet_pton(AF_INET6, host, ip) == 1;
+}
+
+static void take_addresses(const struct addrinfo *list, struct sba_addresses *ret)
 {
 	ret->n = 0;
-	for (; list && ret->n < SBA_PROXY_ADDRESSES_MAX; list = list->ai_next) {
+	for (; list && ret->n < SBA_ADDRESSES_MAX; list = list->ai_next) {
 		if (list->ai_addrlen <= sizeof(ret->v[0]))
 			memcpy(&ret->v[ret->n++], list->ai_addr, list->ai_addrlen);
 	}
 }
 
-int sba_proxy_resolve(void *user, const char *host, uint16_t port, struct sba_proxy_addresses *ret,
-		      struct sba_error *err)
+int sba_resolve(void *user, const char *host, uint16_t port, struct sba_addresses *ret,
+		struct sba_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
 	struct addrinfo *list;
-	struct sba_proxy_ip ip;
 	char service[6];
 	(void)user;
-	if (sba_proxy_ip_parse(host, &ip))
+	if (is_numeric(host))
 		hints.ai_flags |= AI_NUMERICHOST;
 	snprintf(service, sizeof(service), "%u", port);
 	int rc = getaddrinfo(host, service, &hints, &list);
@@ -55,7 +62,7 @@ int sba_proxy_resolve(void *user, const char *host, uint16_t port, struct sba_pr
 	return 0;
 }
 
-static void release(struct sba_proxy_lookup *l)
+static void release(struct sba_lookup *l)
 {
 	if (atomic_fetch_sub(&l->users, 1) > 1)
 		return;
@@ -65,23 +72,25 @@ static void release(struct sba_proxy_lookup *l)
 
 static void *run(void *arg)
 {
-	struct sba_proxy_lookup *l = arg;
-	l->rc = l->resolve(l->resolve_user, l->what.host, l->what.port, &l->addresses, &l->err);
+	struct sba_lookup *l = arg;
+	l->rc = l->resolve(l->resolve_user, l->host, l->port, &l->addresses, &l->err);
 	eventfd_write(l->done_fd, 1);
 	release(l);
 	return NULL;
 }
 
-int sba_proxy_lookup_start(const struct sba_proxy_hooks *hooks,
-			   const struct sba_proxy_authority *what, struct sba_proxy_lookup **ret,
-			   struct sba_error *err)
+int sba_lookup_start(sba_resolve_fn *resolve, void *user, const char *host, uint16_t port,
+		     struct sba_lookup **ret, struct sba_error *err)
 {
-	struct sba_proxy_lookup *l = calloc(1, sizeof(*l));
+	if (strlen(host) >= HOST_MAX)
+		return sba_fail(err, SBA_EINVAL, "look up a host: its name is too long");
+	struct sba_lookup *l = calloc(1, sizeof(*l));
 	if (!l)
 		return sba_fail_nomem(err);
-	l->resolve = hooks->resolve;
-	l->resolve_user = hooks->resolve_user;
-	l->what = *what;
+	l->resolve = resolve;
+	l->resolve_user = user;
+	l->port = port;
+	snprintf(l->host, sizeof(l->host), "%s", host);
 	l->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	atomic_init(&l->users, 2);
 	int rc = l->done_fd < 0 ? sba_fail(err, SBA_EIO, "no descriptor for a look-up")
@@ -95,8 +104,8 @@ int sba_proxy_lookup_start(const struct sba_proxy_hooks *hooks,
 	return 0;
 }
 
-int sba_proxy_lookup_wait(struct sba_proxy_lookup *l, struct sba_until until,
-			  struct sba_proxy_addresses *ret, struct sba_error *err)
+int sba_lookup_wait(struct sba_lookup *l, struct sba_until until, struct sba_addresses *ret,
+		    struct sba_error *err)
 {
 	int rc = sba_wait_fd(l->done_fd, POLLIN, until, err);
 	if (rc >= 0) {
@@ -107,12 +116,12 @@ int sba_proxy_lookup_wait(struct sba_proxy_lookup *l, struct sba_until until,
 			*err = l->err;
 	}
 	if (rc < 0)
-		return sba_wrap(err, rc, "look up %s", l->what.host);
+		return sba_wrap(err, rc, "look up %s", l->host);
 	*ret = l->addresses;
 	return 0;
 }
 
-void sba_proxy_lookup_end(struct sba_proxy_lookup *l, struct sba_until until)
+void sba_lookup_end(struct sba_lookup *l, struct sba_until until)
 {
 	if (!l)
 		return;
@@ -121,4 +130,17 @@ void sba_proxy_lookup_end(struct sba_proxy_lookup *l, struct sba_until until)
 	else if (!l->joined)
 		pthread_detach(l->thread);
 	release(l);
+}
+
+int sba_lookup(const char *host, uint16_t port, struct sba_until until, struct sba_addresses *ret,
+	       struct sba_error *err)
+{
+	if (is_numeric(host))
+		return sba_resolve(NULL, host, port, ret, err);
+	struct sba_lookup *l = NULL;
+	int rc = sba_lookup_start(sba_resolve, NULL, host, port, &l, err);
+	if (rc == 0)
+		rc = sba_lookup_wait(l, until, ret, err);
+	sba_lookup_end(l, (struct sba_until){ 0, -1 });
+	return rc;
 }
