@@ -27,7 +27,8 @@ static int settle(struct cli *cli, struct chat_options *o, const struct cli_args
 	/* Without an agent the library knows what to say. */
 	if (!info->agent[0])
 		return 0;
-	int rc = cli_settings_apply(cli, cli->command, args, o, info->agent, err);
+	const struct sba_config_scope scope = { .agent = info->agent };
+	int rc = cli_settings_apply(cli, cli->command, args, o, &scope, err);
 	if (rc == 0)
 		rc = cli_way_settle(cli, &o->way, args, info->agent, info, err);
 	return rc == 0 ? cli_way_read(cli, &o->way, info->agent, err) : rc;

@@ -299,9 +299,9 @@ void cli_env_fini(struct cli_env *env);
 /* Loads it, once. */
 int cli_config(struct cli *cli, struct sba_error *err);
 /* Gives options that were not given the values that the configuration has for the
- * agent (may be NULL), but those of cli_way_options: cli_way_settle() does them. */
+ * scope, but those of cli_way_options: cli_way_settle() does them. */
 int cli_settings_apply(struct cli *cli, const struct cli_command *c, const struct cli_args *args,
-		       void *options, const char *agent, struct sba_error *err);
+		       void *options, const struct sba_config_scope *scope, struct sba_error *err);
 /* A value of the configuration is in use as the value of an option. */
 void cli_settings_used(struct cli *cli, const struct sba_config_value *v);
 /* A text that blames "--OPTION" blames what really set it. */
@@ -459,6 +459,12 @@ int cli_turn_prompt(const char *word, const char *example, char **ret, size_t *r
 		    struct sba_error *err);
 /* One turn in s, shown as it happens; the exit status. */
 int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o);
+
+/* ---- the pool (pool.c) ---- */
+
+/* Begins to fill what the configuration says about the agent's pool, in a process
+ * that nobody waits for. */
+void cli_pool_refill(struct cli *cli, const char *agent);
 
 /* ---- lists of sandboxes (ps.c) ---- */
 

@@ -80,7 +80,8 @@ static int configure(struct cli *cli, void *options, const struct cli_args *args
 		cli_look_init(&cli->look, sba_config_text(cli->config, "color", NULL));
 	if (!cli->prefix)
 		cli->prefix = sba_config_text(cli->config, "prefix", NULL);
-	return cli_settings_apply(cli, c, args, options, about_agent ? args->v[0] : NULL, err);
+	const struct sba_config_scope scope = { .agent = about_agent ? args->v[0] : NULL };
+	return cli_settings_apply(cli, c, args, options, &scope, err);
 }
 
 /* -q, -v and --color are known only now: they may come after the command. */

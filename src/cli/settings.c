@@ -149,9 +149,8 @@ static bool overruled(const struct cli_command *c, const struct cli_args *args, 
 }
 
 int cli_settings_apply(struct cli *cli, const struct cli_command *c, const struct cli_args *args,
-		       void *options, const char *agent, struct sba_error *err)
+		       void *options, const struct sba_config_scope *scope, struct sba_error *err)
 {
-	const struct sba_config_scope scope = { .agent = agent };
 	for (size_t t = 0; t < CLI_TABLES_MAX; t++) {
 		const struct cli_option *o = c->tables[t] == cli_way_options ? NULL : c->tables[t];
 		for (; o && o->name; o++) {
@@ -159,7 +158,7 @@ int cli_settings_apply(struct cli *cli, const struct cli_command *c, const struc
 			struct sba_config_value v;
 			if (!s || s->adds || cli_given(args, o->name) ||
 			    overruled(c, args, options, o->name) ||
-			    !sba_config_get(cli->config, s->key, &scope, &v))
+			    !sba_config_get(cli->config, s->key, scope, &v))
 				continue;
 			int rc = put(o, options, &v, err);
 			if (rc < 0)

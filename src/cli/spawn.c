@@ -235,8 +235,10 @@ int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
 		sba_sandbox_close(s);
 		return rc;
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		cli_pool_refill(cli, agent);
 		*ret = s;
+	}
 	return rc;
 }
 

@@ -86,6 +86,8 @@ int sba_room_left(const struct sba_making *m, const struct sba_found *f, struct 
 int sba_room_check_claimed(const struct sba_making *m, struct sba_error *err)
 {
 	struct sba_found f = { 0 };
+	if (m->o.max_sandboxes == 0)
+		return 0;
 	int rc = get_all(m, &f, err);
 	if (rc == 0)
 		rc = sba_room_left(m, &f, err);

@@ -488,6 +488,73 @@ static void a_claimer_killed_at_any_moment_leaves_nothing_for_long(void **state)
 	live_await_no_containers(20000);
 }
 
+/* ---- the program ---- */
+
+static void the_program_fills_shows_and_drains(void **state)
+{
+	(void)state;
+	LIVE_CHILD env, name, first, again, ls, ps, up, drain_it;
+	const char *image = live.image;
+	RUN(&env, "pool", "fill", "claude", "--offline", "--image", image, "-e", "A=b");
+	live_assert_says(&env, 2, "environment");
+	RUN(&name, "pool", "fill", "claude", "--offline", "--name", "x");
+	live_assert_says(&name, 2, "--name");
+	RUN(&first, "pool", "fill", "claude", "--offline", "--image", image, "-n", "2");
+	live_assert_says(&first, 0, "made 2");
+	RUN(&again, "pool", "fill", "claude", "--offline", "--image", image, "-n", "2");
+	live_assert_says(&again, 0, "enough");
+	RUN(&ps, "-q", "ps");
+	assert_int_equal(ps.out.len, 0);
+	RUN(&up, "up", "claude", "--offline", "--image", image, "--name", "calm-fox");
+	live_assert_says(&up, 0, NULL);
+	assert_string_equal(up.out.data, "calm-fox\n");
+	RUN(&ls, "--json", "pool", "ls");
+	SBA_JSON json_t *lines = live_json_lines(&ls);
+	assert_int_equal(json_array_size(lines), 1);
+	assert_string_equal(sba_json_str(lines, "#0.state"), "ready");
+	RUN(&drain_it, "--json", "pool", "drain", "claude");
+	SBA_JSON json_t *told = live_json_lines(&drain_it);
+	assert_int_equal(sba_json_int(told, "#0.removed", -1), 1);
+	struct sba_sandbox *s = NULL;
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "calm-fox", &s, NULL), 0);
+	live_remove(s);
+}
+
+static bool two_are_ready(void *user)
+{
+	(void)user;
+	return ready() == 2;
+}
+
+static void what_the_configuration_wants_is_filled_again_after_a_claim(void **state)
+{
+	(void)state;
+	LIVE_CHILD fill_all, up, other;
+	char text[512];
+	const char *path = live_path("config.json");
+	snprintf(text, sizeof(text),
+		 "{\"offline\": true, \"image\": \"%s\", \"pool\": {\"mine\": "
+		 "{\"agent\": \"claude\", \"count\": 2}}}",
+		 live.image);
+	live_write_file(path, text, strlen(text), 0600);
+	RUN(&fill_all, "--config", path, "pool", "fill");
+	live_assert_says(&fill_all, 0, "made 2 for mine");
+	RUN(&up, "--config", path, "up", "claude", "--name", "claimed");
+	live_assert_says(&up, 0, NULL);
+	struct sba_sandbox *s = NULL;
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "claimed", &s, NULL), 0);
+	assert_string_not_equal(sba_sandbox_info(s)->pool, "");
+	live_await(two_are_ready, NULL, 60000);
+	live_remove(s);
+	/* What differs is made, and takes none. */
+	RUN(&other, "--config", path, "up", "claude", "--name", "other", "--memory", "256m");
+	live_assert_says(&other, 0, NULL);
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "other", &s, NULL), 0);
+	assert_string_equal(sba_sandbox_info(s)->pool, "");
+	live_remove(s);
+	drain(2);
+}
+
 /* ---- Podman ---- */
 
 static void podman_is_refused_and_makes_one_instead(void **state)
@@ -535,6 +602,8 @@ int main(void)
 		LIVE_TEST(of_many_that_claim_each_has_its_own),
 		LIVE_TEST(who_fill_at_once_do_not_make_too_many),
 		LIVE_TEST(a_claimer_killed_at_any_moment_leaves_nothing_for_long),
+		LIVE_TEST(the_program_fills_shows_and_drains),
+		LIVE_TEST(what_the_configuration_wants_is_filled_again_after_a_claim),
 		LIVE_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, live_begin, live_end);
