@@ -43,6 +43,9 @@ GUEST_SRC := $(wildcard src/guest/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o)
 CLI_OBJ   := $(CLI_SRC:%.c=$(B)/%.o)
 EMBEDDED  := versions.json $(wildcard images/*/*)
+# What drivers place in a sandbox: x/pi_provider.mjs is sba_inside_pi_provider.
+INSIDE    := $(wildcard src/drivers/inside/*)
+inside     = $(foreach f,$(INSIDE),sba_inside_$(basename $(notdir $f))=$f)
 
 .PHONY: all
 all: $(B)/sandbox-agent
@@ -67,9 +70,9 @@ $(B)/src/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
-$(B)/embedded.S: $(EMBEDDED) $(GUEST) ci/embed
+$(B)/embedded.S: $(EMBEDDED) $(INSIDE) $(GUEST) ci/embed
 	@mkdir -p $(@D)
-	$(Q)ci/embed guest=$(GUEST) $(EMBEDDED) > $@.tmp && mv $@.tmp $@
+	$(Q)ci/embed guest=$(GUEST) $(EMBEDDED) $(inside) > $@.tmp && mv $@.tmp $@
 
 $(B)/embedded.o: $(B)/embedded.S
 	$(call say,EMBED,$@)

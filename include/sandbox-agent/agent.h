@@ -6,6 +6,7 @@
 #ifndef SANDBOX_AGENT_AGENT_H
 #define SANDBOX_AGENT_AGENT_H
 
+#include <sandbox-agent/driver.h>
 #include <sandbox-agent/event.h>
 #include <sandbox-agent/sandbox.h>
 
@@ -23,12 +24,16 @@ SBA_API const char *sba_agent_provider(const char *agent);
 /* The variable that usually holds the key: of a provider, or (NULL) of the one
  * that the agent's CLI talks to. NULL if there is no such agent or provider. */
 SBA_API const char *sba_provider_key_env(const char *agent, const char *provider);
+/* Whether that agent does without a model (`command`). False for one that is not known. */
+SBA_API bool sba_agent_needs_no_model(const char *agent);
 
 struct sba_agent;
 
 /* Zero means the default everywhere. Strings are copied. */
 struct sba_agent_options {
-	const char *agent;  /* "claude"; NULL: what the sandbox was made for */
+	const char *agent; /* "claude"; NULL: what the sandbox was made for */
+	/* A driver of your own, instead: lent until the handle is closed. */
+	const struct sba_driver *driver;
 	bool one_turn;      /* the sandbox ends with the turn: no state is kept for later */
 	const char *model;  /* its name; NULL: the driver's default */
 	bool offline;       /* the scripted model, started with the agent's handle */
@@ -96,6 +101,9 @@ struct sba_recording;
 /* SBA_ENOTFOUND: no such agent. */
 SBA_API int sba_recording_open(const char *agent, struct sba_recording **ret,
 			       struct sba_error *err);
+/* The same by a driver of your own, lent until it is closed. */
+SBA_API int sba_recording_open_driver(const struct sba_driver *driver, struct sba_recording **ret,
+				      struct sba_error *err);
 /* Feeds one line; then sba_recording_next() until it returns NULL. */
 SBA_API int sba_recording_line(struct sba_recording *r, const char *line, size_t len,
 			       struct sba_error *err);

@@ -5,6 +5,7 @@
 
 #include <sandbox-agent/agent.h>
 #include <sandbox-agent/config.h>
+#include <sandbox-agent/driver.h>
 #include <sandbox-agent/engine.h>
 #include <sandbox-agent/error.h>
 #include <sandbox-agent/event.h>

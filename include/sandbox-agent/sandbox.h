@@ -19,17 +19,18 @@ extern "C" {
 
 /* Zero means the default everywhere; -1 means "none" where that makes sense. */
 struct sba_sandbox_options {
-	const char *name;     /* unique per prefix; NULL: made up */
-	const char *prefix;   /* NULL: SBA_DEFAULT_PREFIX */
-	const char *tag;      /* a word for filtering; NULL: none */
-	const char *image;    /* reference; required, must be on the engine */
-	const char *user;     /* NULL: the image's */
-	const char *agent;    /* name of the driver that will live here; NULL: none */
-	const char *provider; /* where model calls go: "scripted"; NULL: none */
-	const char *base_url; /* of the provider, where it is not the usual one; NULL: none */
-	const char *key_env;  /* name of the variable that holds the key here; NULL: none */
-	const char *model;    /* its name, for turns that say none; NULL: the driver's */
-	int64_t max_tokens;   /* budgets for turns that say none; 0: the agent's defaults */
+	const char *name;           /* unique per prefix; NULL: made up */
+	const char *prefix;         /* NULL: SBA_DEFAULT_PREFIX */
+	const char *tag;            /* a word for filtering; NULL: none */
+	const char *image;          /* reference; required, must be on the engine */
+	const char *user;           /* NULL: the image's */
+	const char *agent;          /* name of the driver that will live here; NULL: none */
+	const char *const *program; /* what the driver `command` runs; NULL-ended; NULL: none */
+	const char *provider;       /* where model calls go: "scripted"; NULL: none */
+	const char *base_url;       /* of the provider, where it is not the usual one; NULL: none */
+	const char *key_env;        /* name of the variable that holds the key here; NULL: none */
+	const char *model;          /* its name, for turns that say none; NULL: the driver's */
+	int64_t max_tokens;         /* budgets for turns that say none; 0: the agent's defaults */
 	int64_t max_requests;
 	const char *const *env;  /* "K=V", NULL-ended: shown by the engine's inspect */
 	int64_t keepalive_ms;    /* idle time until it ends itself; default 1 h; -1: never */
@@ -68,6 +69,7 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
 struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
 		*allow, *base_url, *key_env, *model;
+	const char *program;     /* its argv as a JSON array; "" if there is none */
 	const char *pool;        /* of what came from the pool: a hash of what it was made for */
 	const char *state;       /* "idle", "working", "ready" (in the pool), "created", "paused",
 				  * "changing", "gone", "broken" */

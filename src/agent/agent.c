@@ -48,7 +48,7 @@ static int find_provider(const struct sba_agent *a, const struct sba_agent_optio
 			 const struct sba_provider **ret, struct sba_error *err)
 {
 	const struct sba_provider *p =
-		o->provider ? sba_provider_find(o->provider) : sba_provider_default(a->driver->api);
+		o->provider ? sba_provider_find(o->provider) : sba_provider_default(a->driver);
 	if (!p) {
 		const char *const *names = sba_provider_list();
 		size_t n = 0;
@@ -75,7 +75,7 @@ static int find_provider(const struct sba_agent *a, const struct sba_agent_optio
 static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
 		       struct sba_error *err)
 {
-	const struct sba_provider *p = sba_provider_default(a->driver->api);
+	const struct sba_provider *p = NULL;
 	int rc = find_provider(a, o, &p, err);
 	if (rc == 0)
 		rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);
@@ -98,8 +98,13 @@ static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
 	return rc;
 }
 
-static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
+static int find_driver(struct sba_agent *a, const struct sba_agent_options *o,
+		       struct sba_error *err)
 {
+	if (o->driver) {
+		a->driver = &a->own;
+		return sba_driver_adopt(o->driver, &a->own, err);
+	}
 	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
 	const char *name = o->agent ? o->agent : info->agent;
 	if (!*name)
@@ -109,9 +114,40 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 	a->driver = sba_driver_find(name);
 	if (!a->driver)
 		return unknown_agent(name, err);
-	if (o->model && !(a->model_name = strdup(o->model)))
+	return 0;
+}
+
+static int read_program(struct sba_agent *a, struct sba_error *err)
+{
+	const char *program = sba_sandbox_info(a->sandbox)->program;
+	return *program ? sba_json_parse(program, strlen(program), "the sandbox's program",
+					 &a->program, err)
+			: 0;
+}
+
+static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
+{
+	int rc = find_driver(a, o, err);
+	if (rc == 0)
+		rc = read_program(a, err);
+	if (rc < 0)
+		return rc;
+	const char *model = o->model ? o->model : o->offline ? a->driver->offline_model : NULL;
+	if (!model)
+		model = a->driver->default_model;
+	if (!model && a->driver->needs_model)
+		return sba_hint(
+			err,
+			sba_fail(err, SBA_EINVAL, "%s needs the name of a model", a->driver->name),
+			"as in:  -m MODEL");
+	if (model && !(a->model_name = strdup(model)))
 		return sba_fail_nomem(err);
-	return o->offline ? start_model(a, o->script, err) : start_relay(a, o, err);
+	if (o->offline)
+		return start_model(a, o->script, err);
+	/* A program that needs no model gets none unless one is asked for. */
+	if (a->driver->api == SBA_API_ANY && !o->provider)
+		return 0;
+	return start_relay(a, o, err);
 }
 
 int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *options,
@@ -140,7 +176,9 @@ void sba_agent_close(struct sba_agent *a)
 		return;
 	sba_model_close(a->model);
 	sba_relay_close(a->relay);
+	json_decref(a->program);
 	free(a->model_name);
+	free(a->kept);
 	free(a);
 }
 

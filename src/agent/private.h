@@ -13,6 +13,8 @@ enum { SBA_TOKEN_BYTES = 16 };
 struct sba_agent {
 	struct sba_sandbox *sandbox;
 	const struct sba_driver *driver;
+	struct sba_driver own;   /* what driver points to, if it is the user's */
+	json_t *program;         /* of the sandbox, for drivers that run one; NULL: none */
 	struct sba_model *model; /* the scripted one, while offline */
 	struct sba_relay *relay; /* the way to a real one, else */
 	uint16_t host_port;      /* where the model is here, on loopback */
@@ -22,13 +24,23 @@ struct sba_agent {
 	bool state_known;                     /* the fields below were read or set */
 	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
 	int64_t turns;
+	char files[SBA_FILES_MARK]; /* which of the driver's files are in the sandbox */
+	char *kept;                 /* by the driver, for the next turn; NULL: nothing */
 };
 
 /* ---- state.c: what changes about an agent, kept inside its sandbox ---- */
 
 int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
+/* A turn has begun in that session. */
 int sba_agent_save_state(struct sba_agent *a, const char *session,
 			 struct sba_error *err) SBA_MUST_CHECK;
+/* What the driver keeps for the next turn. */
+int sba_agent_save_kept(struct sba_agent *a, const char *kept,
+			struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- files.c: what the driver needs inside ---- */
+
+int sba_agent_place_files(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- queue.c: events that a line gave, until the caller has taken them ---- */
 

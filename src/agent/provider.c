@@ -12,6 +12,8 @@
 static const struct sba_provider providers[] = {
 	{ "anthropic", SBA_API_ANTHROPIC, "https://api.anthropic.com", "ANTHROPIC_API_KEY",
 	  SBA_KEY_X_API_KEY },
+	{ "deepseek", SBA_API_CHAT_COMPLETIONS, "https://api.deepseek.com", "DEEPSEEK_API_KEY",
+	  SBA_KEY_BEARER },
 	{ "openai", SBA_API_RESPONSES, "https://api.openai.com", "OPENAI_API_KEY", SBA_KEY_BEARER },
 	{ "openai-compatible", SBA_API_CHAT_COMPLETIONS, NULL, "OPENAI_API_KEY", SBA_KEY_BEARER },
 	{ "anthropic-compatible", SBA_API_ANTHROPIC, NULL, "ANTHROPIC_API_KEY", SBA_KEY_X_API_KEY },
@@ -26,29 +28,36 @@ const struct sba_provider *sba_provider_find(const char *name)
 	return NULL;
 }
 
-const struct sba_provider *sba_provider_default(enum sba_model_api api)
+const struct sba_provider *sba_provider_default(const struct sba_driver *driver)
 {
-	switch (api) {
+	if (driver->provider)
+		return sba_provider_find(driver->provider);
+	switch (driver->api) {
 	case SBA_API_ANTHROPIC:
-		return &providers[0];
+		return sba_provider_find("anthropic");
 	case SBA_API_RESPONSES:
 	case SBA_API_CHAT_COMPLETIONS:
+		return sba_provider_find("openai");
+	case SBA_API_ANY:
 		break;
 	}
-	return &providers[1];
+	return NULL;
 }
 
 /* OpenAI speaks both of its wire formats. */
 bool sba_provider_speaks(const struct sba_provider *p, enum sba_model_api api)
 {
+	if (api == SBA_API_ANY)
+		return true;
 	bool openai = p->api != SBA_API_ANTHROPIC;
 	return openai == (api != SBA_API_ANTHROPIC);
 }
 
 const char *const *sba_provider_list(void)
 {
-	static const char *const names[] = { "anthropic", "openai", "openai-compatible",
-					     "anthropic-compatible", NULL };
+	static const char *const names[] = {
+		"anthropic", "deepseek", "openai", "openai-compatible", "anthropic-compatible", NULL
+	};
 	_Static_assert(SBA_ARRAY_LEN(names) == SBA_ARRAY_LEN(providers) + 1, "one name each");
 	return names;
 }
@@ -56,14 +65,21 @@ const char *const *sba_provider_list(void)
 const char *sba_agent_provider(const char *agent)
 {
 	const struct sba_driver *driver = agent ? sba_driver_find(agent) : NULL;
-	return driver ? sba_provider_default(driver->api)->name : NULL;
+	const struct sba_provider *p = driver ? sba_provider_default(driver) : NULL;
+	return p ? p->name : NULL;
 }
 
 const char *sba_provider_key_env(const char *agent, const char *provider)
 {
 	const struct sba_driver *driver = agent ? sba_driver_find(agent) : NULL;
 	const struct sba_provider *p = provider ? sba_provider_find(provider)
-				       : driver ? sba_provider_default(driver->api)
+				       : driver ? sba_provider_default(driver)
 						: NULL;
 	return p ? p->key_env : NULL;
+}
+
+bool sba_agent_needs_no_model(const char *agent)
+{
+	const struct sba_driver *driver = sba_driver_find(agent);
+	return driver && driver->api == SBA_API_ANY;
 }

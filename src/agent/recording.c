@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 struct sba_recording {
+	struct sba_driver driver;
 	struct sba_stream *stream;
 	struct sba_event_queue events;
 };
@@ -14,10 +15,21 @@ int sba_recording_open(const char *agent, struct sba_recording **ret, struct sba
 	const struct sba_driver *driver = sba_driver_find(agent);
 	if (!driver)
 		return sba_fail(err, SBA_ENOTFOUND, "there is no agent '%s'", agent);
+	return sba_recording_open_driver(driver, ret, err);
+}
+
+int sba_recording_open_driver(const struct sba_driver *driver, struct sba_recording **ret,
+			      struct sba_error *err)
+{
 	struct sba_recording *r = calloc(1, sizeof(*r));
 	if (!r)
 		return sba_fail_nomem(err);
-	int rc = sba_stream_new(driver, sba_event_queue_put, &r->events, &r->stream, err);
+	int rc = sba_driver_adopt(driver, &r->driver, err);
+	if (rc == 0)
+		rc = sba_stream_new(&(struct sba_stream_options){ .driver = &r->driver,
+								  .fn = sba_event_queue_put,
+								  .user = &r->events },
+				    &r->stream, err);
 	if (rc < 0) {
 		free(r);
 		return rc;

@@ -28,6 +28,7 @@ struct sba_turn {
 	struct sba_agent *agent;
 	struct sba_process *process;
 	uint16_t model_port; /* inside; 0: none yet */
+	char new_session[37];
 	struct sba_stream *stream;
 	struct sba_event_queue events;
 	struct sba_lines lines;
@@ -50,27 +51,41 @@ struct sba_turn {
 
 /* ---- beginning ---- */
 
+/* The words of the sandbox's program, lent from the agent; NULL: it has none. */
+static const char **program_of(const struct sba_agent *a)
+{
+	size_t n = json_array_size(a->program);
+	const char **v = n ? calloc(n + 1, sizeof(*v)) : NULL;
+	for (size_t i = 0; v && i < n; i++) {
+		v[i] = json_string_value(json_array_get(a->program, i));
+		if (!v[i])
+			break; /* no label of ours */
+	}
+	return v;
+}
+
 static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 			 struct sba_error *err)
 {
 	struct sba_agent *a = t->agent;
-	char uuid[37], base_url[64];
-	int rc = sba_random_uuid(uuid, err);
-	if (rc == 0)
-		rc = sba_sandbox_forward(a->sandbox, a->host_port, &t->model_port, err);
+	char base_url[64];
+	int rc = a->host_port ? sba_sandbox_forward(a->sandbox, a->host_port, &t->model_port, err)
+			      : 0;
 	if (rc < 0)
 		return rc;
 	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
 	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)t->model_port);
+	SBA_FREE const char **program = program_of(a);
 	const struct sba_turn_spec spec = {
-		.base_url = base_url,
+		.base_url = a->host_port ? base_url : NULL,
 		.token = a->token,
 		.model = a->model_name,
 		.session = *a->session ? a->session : NULL,
-		.new_session = uuid,
+		.new_session = t->new_session,
+		.program = program,
 	};
 	struct sba_command command = { 0 };
-	rc = a->driver->command(&spec, &command, err);
+	rc = sba_command_make(a->driver, &spec, &command, err);
 	if (rc == 0) {
 		const struct sba_exec_options exec = {
 			.argv = (const char *const *)command.argv.v,
@@ -85,6 +100,20 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 	}
 	sba_command_fini(&command);
 	return rc;
+}
+
+static int start_stream(struct sba_turn *t, struct sba_error *err)
+{
+	const struct sba_agent *a = t->agent;
+	const struct sba_stream_options options = {
+		.driver = a->driver,
+		.resumes = *a->session ? a->session : NULL,
+		.new_session = t->new_session,
+		.kept = a->kept,
+		.fn = sba_event_queue_put,
+		.user = &t->events,
+	};
+	return sba_stream_new(&options, &t->stream, err);
 }
 
 static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sba_error *err)
@@ -104,8 +133,11 @@ static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sb
 	if (rc == 0 && !o->workdir)
 		rc = sba_sandbox_make_dir(t->agent->sandbox, DEFAULT_WORKDIR, err);
 	if (rc == 0)
-		rc = sba_stream_new(t->agent->driver, sba_event_queue_put, &t->events, &t->stream,
-				    err);
+		rc = sba_agent_place_files(t->agent, err);
+	if (rc == 0)
+		rc = sba_random_uuid(t->new_session, err);
+	if (rc == 0)
+		rc = start_stream(t, err);
 	if (rc == 0)
 		rc = start_process(t, o, err);
 	t->began_ms = t->last_byte_ms = sba_now_ms();
@@ -152,10 +184,13 @@ static void missing_cli(struct sba_turn *t)
 {
 	const struct sba_driver *d = t->agent->driver;
 	const char *image = sba_sandbox_info(t->agent->sandbox)->image;
+	const char *binary =
+		d->binary ? d->binary : json_string_value(json_array_get(t->agent->program, 0));
 	t->result.verdict = SBA_VERDICT_AGENT_FAILED;
 	sba_fail(&t->result.error, SBA_ENOCLI, "%s: there is no '%s' in image '%s'", d->name,
-		 d->binary, image);
-	sba_hint(&t->result.error, 0, "%s", d->install);
+		 binary ? binary : d->name, image);
+	if (d->install)
+		sba_hint(&t->result.error, 0, "%s", d->install);
 }
 
 /* What the stream and the exit status say together. */
@@ -254,6 +289,30 @@ static void judge_exit(struct sba_turn *t, const struct sba_exit *e)
 	judge_ours(t);
 }
 
+/* As soon as it is known, not at the end: whatever interrupts the turn, the next
+ * one finds its conversation. */
+static void keep_session(struct sba_turn *t)
+{
+	const char *session = sba_stream_session(t->stream);
+	if (!session || t->session_kept)
+		return;
+	t->session_kept = true;
+	t->state_rc = sba_agent_save_state(t->agent, session, &t->state_error);
+	if (t->state_rc < 0)
+		sba_log("agent", "%s", t->state_error.text);
+}
+
+static void keep_state(struct sba_turn *t)
+{
+	if (t->result.verdict == SBA_VERDICT_SANDBOX_BROKEN ||
+	    t->result.verdict == SBA_VERDICT_ENGINE_LOST)
+		return;
+	keep_session(t);
+	if (t->state_rc == 0)
+		t->state_rc =
+			sba_agent_save_kept(t->agent, sba_stream_kept(t->stream), &t->state_error);
+}
+
 static void finish(struct sba_turn *t)
 {
 	struct sba_exit end;
@@ -271,6 +330,7 @@ static void finish(struct sba_turn *t)
 		judge_ours(t);
 	}
 	t->result.duration_ms = sba_now_ms() - t->began_ms;
+	keep_state(t);
 	if (t->state_rc < 0 && t->result.verdict == SBA_VERDICT_OK) {
 		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;
 		t->result.error = t->state_error;
@@ -289,15 +349,7 @@ static void feed_line(struct sba_turn *t, const char *line, size_t len)
 		t->done_ms = 0;
 	else if (!t->done_ms)
 		t->done_ms = sba_now_ms();
-	/* At once, not at the end: whatever interrupts the turn, the next one finds
-	 * its conversation. */
-	const char *session = sba_stream_session(t->stream);
-	if (session && !t->session_kept) {
-		t->session_kept = true;
-		t->state_rc = sba_agent_save_state(t->agent, session, &t->state_error);
-		if (t->state_rc < 0)
-			sba_log("agent", "%s", t->state_error.text);
-	}
+	keep_session(t);
 }
 
 /* Cuts the piece under way into lines until one gives events. */

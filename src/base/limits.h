@@ -63,6 +63,8 @@ enum {
 	SBA_SESSION_MAX = 256 * SBA_MIB,             /* what a CLI keeps of one session */
 	SBA_SESSIONS_MAX = 10000,                    /* listed of one sandbox */
 	SBA_SESSION_LOOK = 512 * SBA_KIB,            /* read of each for a list */
+	SBA_DRIVER_NAME_MAX = 40,                    /* a driver's name; it goes into labels */
+	SBA_KEPT_MAX = 1024,                         /* what a driver keeps from turn to turn */
 	SBA_OPEN_CALLS_MAX = 1024,                   /* tool calls without a result yet */
 	SBA_SUMMARY_MAX = 256,                       /* one line about a tool call */
 	SBA_STATE_MAX = 64 * SBA_KIB, /* state.json, which the inside may have written */

@@ -26,33 +26,21 @@ static const struct sba_tool_name tool_names[] = {
 	{ "Skill", "skill" },        { "TodoWrite", "todo" },
 };
 
-/* "mcp__SERVER__TOOL" becomes "mcp:SERVER.TOOL". */
-static const char *common_name(const char *native, struct sba_buf *scratch)
-{
-	const char *server = native + strlen("mcp__");
-	const char *tool = sba_starts_with(native, "mcp__") ? strstr(server, "__") : NULL;
-	if (!tool)
-		return sba_tool_name(tool_names, SBA_ARRAY_LEN(tool_names), native);
-	sba_buf_puts(scratch, "mcp:");
-	sba_buf_put(scratch, server, (size_t)(tool - server));
-	sba_buf_putc(scratch, '.');
-	sba_buf_puts(scratch, tool + 2);
-	return scratch->failed ? native : scratch->data;
-}
-
 static int tool_call(struct sba_stream *s, const json_t *block, bool aside)
 {
 	SBA_BUF struct sba_buf scratch = SBA_BUF_INIT(SBA_SUMMARY_MAX);
 	const char *native = sba_json_str(block, "name");
 	if (!native)
 		return sba_stream_unknown(s, "a tool call without a name");
-	return sba_stream_call(s, &(struct sba_tool_use){
-					  .native = native,
-					  .name = common_name(native, &scratch),
-					  .call_id = sba_json_str(block, "id"),
-					  .input = json_object_get(block, "input"),
-					  .aside = aside,
-				  });
+	return sba_stream_call(
+		s, &(struct sba_tool_use){
+			   .native = native,
+			   .name = sba_tool_name_mcp(tool_names, SBA_ARRAY_LEN(tool_names), native,
+						     &scratch),
+			   .call_id = sba_json_str(block, "id"),
+			   .input = json_object_get(block, "input"),
+			   .aside = aside,
+		   });
 }
 
 /* A failing command's status is in its text only: "Exit code 3\npartial".
@@ -119,27 +107,18 @@ static int tool_result(struct sba_stream *s, const json_t *block, const json_t *
 
 /* ---- lines ---- */
 
-static bool status_retryable(int status)
-{
-	return status == 408 || status == 429 || status >= 500;
-}
-
 /* `line` is the assistant line or the result that tells of a failed request. */
 static int model_error(struct sba_stream *s, const json_t *line, const char *text)
 {
-	int64_t status = sba_json_number(line, "api_error_status", 0);
 	const char *what = sba_json_str(line, "api_error");
-	static const char prefix[] = "API Error: ";
-	if (status == 0 && text && sba_starts_with(text, prefix))
-		status = strtol(text + strlen(prefix), NULL, 10);
-	if (status < 100 || status > 599)
-		status = 0;
+	int status =
+		sba_http_status(sba_json_number(line, "api_error_status", 0), text, "API Error: ");
 	return sba_stream_error(
 		s, &(struct sba_failure){
 			   .text = text,
-			   .http_status = (int)status,
+			   .http_status = status,
 			   .model = true,
-			   .retryable = status ? status_retryable((int)status)
+			   .retryable = status ? sba_http_retryable(status)
 					       : what && strcmp(what, "connection_failed") == 0,
 		   });
 }
@@ -442,16 +421,20 @@ static void claude_finish(struct sba_stream *s, void *state, int exit_status,
 				"claude ended without a result");
 }
 
+static int claude_line(struct sba_stream *s, void *state, const char *line, size_t len)
+{
+	return sba_stream_object(s, state, line, len, claude_object);
+}
+
 const struct sba_driver sba_driver_claude = {
+	.size = sizeof(struct sba_driver),
 	.name = "claude",
 	.binary = "claude",
 	.install = "sandbox-agent image build claude",
-	.version_key = "claude_version",
 	.api = SBA_API_ANTHROPIC,
 	.default_model = "claude-sonnet-5-5",
-	.text_deltas = true,
 	.command = sba_claude_command,
 	.state_size = sizeof(struct claude),
-	.object = claude_object,
+	.line = claude_line,
 	.finish = claude_finish,
 };

@@ -2,30 +2,7 @@
 /* Claude Code: the command line and environment of a turn (2.1.332). */
 #include "drivers/private.h"
 
-static int claude_argv(const struct sba_turn_spec *spec, struct sba_strv *v, struct sba_error *err)
-{
-	/* stream-json without --verbose is refused. */
-	static const char *const fixed[] = { "claude",
-					     "-p",
-					     "--output-format",
-					     "stream-json",
-					     "--verbose",
-					     "--include-partial-messages",
-					     "--dangerously-skip-permissions",
-					     "--model",
-					     NULL };
-	int rc = sba_strv_add_all(v, fixed, err);
-	if (rc == 0)
-		rc = sba_strv_add(v, spec->model ? spec->model : sba_driver_claude.default_model,
-				  err);
-	const char *id = spec->session ? spec->session : spec->new_session;
-	if (rc < 0 || !id)
-		return rc;
-	rc = sba_strv_add(v, spec->session ? "--resume" : "--session-id", err);
-	return rc < 0 ? rc : sba_strv_add(v, id, err);
-}
-
-static int claude_env(const struct sba_turn_spec *spec, struct sba_strv *v, struct sba_error *err)
+static void claude_env(const struct sba_turn_spec *spec, struct sba_command *c)
 {
 	static const char *const fixed[] = {
 		/* Alone it silences everything but the model's requests (2.1.332);
@@ -42,26 +19,31 @@ static int claude_env(const struct sba_turn_spec *spec, struct sba_strv *v, stru
 		/* root may not skip permissions otherwise. */
 		"IS_SANDBOX=1", NULL
 	};
-	int rc = sba_strv_add_all(v, fixed, err);
-	if (rc == 0)
-		rc = sba_strv_addf(v, err, "ANTHROPIC_BASE_URL=%.*s", sba_turn_base_len(spec),
-				   spec->base_url);
-	return rc < 0 ? rc : sba_strv_addf(v, err, "ANTHROPIC_API_KEY=%s", spec->token);
+	sba_command_envs(c, fixed);
+	sba_command_env_url(c, "ANTHROPIC_BASE_URL", spec, "");
+	sba_command_env(c, "ANTHROPIC_API_KEY", spec->token);
 }
 
 int sba_claude_command(const struct sba_turn_spec *spec, struct sba_command *ret,
-		       struct sba_error *err)
+		       struct sba_error *err SBA_UNUSED)
 {
-	struct sba_command c = { 0 };
-	int rc = sba_turn_check(spec, err);
-	if (rc == 0)
-		rc = claude_argv(spec, &c.argv, err);
-	if (rc == 0)
-		rc = claude_env(spec, &c.env, err);
-	if (rc < 0) {
-		sba_command_fini(&c);
-		return rc;
+	/* stream-json without --verbose is refused. */
+	static const char *const fixed[] = { "claude",
+					     "-p",
+					     "--output-format",
+					     "stream-json",
+					     "--verbose",
+					     "--include-partial-messages",
+					     "--dangerously-skip-permissions",
+					     "--model",
+					     NULL };
+	const char *id = spec->session ? spec->session : spec->new_session;
+	sba_command_args(ret, fixed);
+	sba_command_arg(ret, spec->model ? spec->model : sba_driver_claude.default_model);
+	if (id) {
+		sba_command_arg(ret, spec->session ? "--resume" : "--session-id");
+		sba_command_arg(ret, id);
 	}
-	*ret = c;
+	claude_env(spec, ret);
 	return 0;
 }

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of drivers, and what their commands have in common. */
+/* The table of drivers, and taking in one of the user's own. */
 #include "drivers/private.h"
 #include "drivers/stream.h"
 
 #include <string.h>
 
-static const struct sba_driver *const all[] = { &sba_driver_claude, &sba_driver_opencode, NULL };
+static const struct sba_driver *const all[] = {
+	&sba_driver_claude,
+	&sba_driver_codex,
+	&sba_driver_command,
+	&sba_driver_dsh,
+	&sba_driver_opencode,
+	&sba_driver_pi,
+	NULL,
+};
 
 const struct sba_driver *const *sba_driver_all(void)
 {
@@ -21,66 +29,60 @@ const struct sba_driver *sba_driver_find(const char *name)
 	return NULL;
 }
 
-void sba_command_fini(struct sba_command *c)
-{
-	if (!c)
-		return;
-	sba_strv_fini(&c->argv);
-	sba_strv_fini(&c->env);
-}
-
-/* The inside of a sandbox chooses its session ids, and they come back as
- * arguments: nothing that could be an option or need quoting. */
-bool sba_session_id_valid(const char *id)
+static bool name_valid(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_-.";
-	size_t len = id ? strspn(id, allowed) : 0;
-	return len > 0 && len <= SBA_SESSION_ID_MAX && id[len] == '\0' && id[0] != '-';
+				      "0123456789_-";
+	size_t len = name ? strspn(name, allowed) : 0;
+	return len > 0 && len <= SBA_DRIVER_NAME_MAX && name[len] == '\0' && name[0] != '-';
 }
 
-static bool model_valid(const char *model)
+static int check_files(const struct sba_driver *d, struct sba_error *err)
 {
-	if (!model)
-		return true;
-	if (model[0] == '\0' || model[0] == '-' || !sba_utf8_valid(model, strlen(model)))
-		return false;
-	for (const char *p = model; *p; p++) {
-		if ((unsigned char)*p <= ' ' || *p == 0x7F)
-			return false;
+	for (const struct sba_driver_file *f = d->files; f && f->path; f++) {
+		if (f->path[0] != '/' || strstr(f->path, "/../") || !f->content)
+			return sba_fail(err, SBA_EINVAL,
+					"driver '%s': file '%s' has no absolute path or no content",
+					d->name, f->path);
 	}
-	return true;
+	return 0;
 }
 
-int sba_turn_check(const struct sba_turn_spec *spec, struct sba_error *err)
+/* Written against an older header it is shorter: what it does not know is zero. */
+int sba_driver_adopt(const struct sba_driver *own, struct sba_driver *ret, struct sba_error *err)
 {
-	if (!spec->base_url || !spec->base_url[0])
-		return sba_fail(err, SBA_EINVAL, "no address of a model");
-	if (!spec->token || !spec->token[0])
-		return sba_fail(err, SBA_EINVAL, "no token for the model");
-	if (!model_valid(spec->model))
-		return sba_fail(err, SBA_EINVAL, "'%s' is no name of a model", spec->model);
-	if (spec->session && !sba_session_id_valid(spec->session))
-		return sba_fail(err, SBA_EINVAL, "'%s' is no session id", spec->session);
-	if (spec->new_session && !sba_session_id_valid(spec->new_session))
-		return sba_fail(err, SBA_EINVAL, "'%s' is no session id", spec->new_session);
+	struct sba_driver d = { 0 };
+	if (own->size == 0)
+		return sba_fail(err, SBA_EINVAL, "a driver without its size");
+	memcpy(&d, own, own->size < sizeof(d) ? own->size : sizeof(d));
+	if (!name_valid(d.name))
+		return sba_fail(err, SBA_EINVAL, "a driver cannot be called '%s'",
+				d.name ? d.name : "");
+	if (!d.command || !d.line)
+		return sba_fail(err, SBA_EINVAL, "driver '%s' has no command or no line", d.name);
+	int rc = check_files(&d, err);
+	if (rc < 0)
+		return rc;
+	*ret = d;
 	return 0;
 }
 
-int sba_turn_base_len(const struct sba_turn_spec *spec)
+/* FNV-1a: it only tells one version of us from another. */
+static uint64_t mix(uint64_t h, const char *text)
 {
-	size_t len = strlen(spec->base_url);
-	while (len > 0 && spec->base_url[len - 1] == '/')
-		len--;
-	return (int)len;
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 0x100000001B3;
+	return h * 0x100000001B3;
 }
 
-int sba_strv_add_all(struct sba_strv *v, const char *const *list, struct sba_error *err)
+void sba_driver_files_mark(const struct sba_driver *driver, char ret[SBA_FILES_MARK])
 {
-	for (; *list; list++) {
-		int rc = sba_strv_add(v, *list, err);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
+	uint64_t h = 0xCBF29CE484222325;
+	const struct sba_driver_file *f = driver->files;
+	ret[0] = '\0';
+	if (!f || !f->path)
+		return;
+	for (; f->path; f++)
+		h = mix(mix(h ^ f->mode, f->path), f->content);
+	snprintf(ret, SBA_FILES_MARK, "%016llx", (unsigned long long)h);
 }

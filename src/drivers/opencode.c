@@ -54,53 +54,30 @@ static json_t *config(const struct sba_turn_spec *spec, const char *model)
 			 "allow", "external_directory", "allow");
 }
 
-static int opencode_argv(const struct sba_turn_spec *spec, const char *model, struct sba_strv *v,
-			 struct sba_error *err)
+static int opencode_command(const struct sba_turn_spec *spec, struct sba_command *ret,
+			    struct sba_error *err)
 {
 	static const char *const fixed[] = { "opencode", "run",        "--format", "json",
 					     "--auto",   "--thinking", "-m",       NULL };
-	int rc = sba_strv_add_all(v, fixed, err);
-	if (rc == 0)
-		rc = sba_strv_addf(v, err, PROVIDER "/%s", model);
-	if (rc < 0 || !spec->session)
-		return rc;
-	rc = sba_strv_add(v, "-s", err);
-	return rc < 0 ? rc : sba_strv_add(v, spec->session, err);
-}
-
-static int opencode_env(const struct sba_turn_spec *spec, const char *model, struct sba_strv *v,
-			struct sba_error *err)
-{
-	static const char *const fixed[] = {
+	static const char *const env[] = {
 		/* Without it the first request comes 10 s late where there is no network. */
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1",
 		"OPENCODE_DISABLE_LSP_DOWNLOAD=1", NULL
 	};
+	const char *model = spec->model ? spec->model : sba_driver_opencode.offline_model;
 	SBA_JSON json_t *j = config(spec, model);
 	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);
-	int rc = sba_strv_add_all(v, fixed, err);
-	if (rc == 0)
-		rc = sba_strv_addf(v, err, "OPENCODE_CONFIG_CONTENT=%s", text);
-	return rc < 0 ? rc : sba_strv_addf(v, err, KEY_ENV "=%s", spec->token);
-}
-
-static int opencode_command(const struct sba_turn_spec *spec, struct sba_command *ret,
-			    struct sba_error *err)
-{
-	const char *model = spec->model ? spec->model : sba_driver_opencode.default_model;
-	struct sba_command c = { 0 };
-	int rc = sba_turn_check(spec, err);
-	if (rc == 0)
-		rc = opencode_argv(spec, model, &c.argv, err);
-	if (rc == 0)
-		rc = opencode_env(spec, model, &c.env, err);
-	if (rc < 0) {
-		sba_command_fini(&c);
-		return rc;
+	sba_command_args(ret, fixed);
+	sba_command_argf(ret, PROVIDER "/%s", model);
+	if (spec->session) {
+		sba_command_arg(ret, "-s");
+		sba_command_arg(ret, spec->session);
 	}
-	*ret = c;
+	sba_command_envs(ret, env);
+	sba_command_env(ret, "OPENCODE_CONFIG_CONTENT", text);
+	sba_command_env(ret, KEY_ENV, spec->token);
 	return 0;
 }
 
@@ -244,16 +221,14 @@ static int on_error(struct sba_stream *s, const json_t *error)
 {
 	const char *name = sba_json_str(error, "name");
 	const char *text = sba_json_str(error, "data.message");
-	int64_t status = sba_json_number(error, "data.statusCode", 0);
+	int status = sba_http_status(sba_json_number(error, "data.statusCode", 0), NULL, "");
 	bool model = name && strcmp(name, "UnknownError") != 0 && is_final(name);
-	if (status < 100 || status > 599)
-		status = 0;
 	if (name && is_final(name))
 		sba_stream_set_done(s, true);
 	return sba_stream_error(
 		s, &(struct sba_failure){
 			   .text = text ? text : name,
-			   .http_status = (int)status,
+			   .http_status = status,
 			   .model = model || status > 0,
 			   .retryable = sba_json_bool(error, "data.isRetryable", false),
 		   });
@@ -302,16 +277,21 @@ static void opencode_finish(struct sba_stream *s, void *state, int exit_status,
 				oc->refused[0] ? ": " : "", oc->refused);
 }
 
+static int opencode_line(struct sba_stream *s, void *state, const char *line, size_t len)
+{
+	return sba_stream_object(s, state, line, len, opencode_object);
+}
+
 const struct sba_driver sba_driver_opencode = {
+	.size = sizeof(struct sba_driver),
 	.name = "opencode",
 	.binary = "opencode",
 	.install = "sandbox-agent image build opencode",
-	.version_key = "opencode_version",
 	.api = SBA_API_CHAT_COMPLETIONS,
-	.default_model = "scripted",
-	.text_deltas = false,
+	.offline_model = "scripted",
+	.needs_model = true,
 	.command = opencode_command,
 	.state_size = sizeof(struct opencode),
-	.object = opencode_object,
+	.line = opencode_line,
 	.finish = opencode_finish,
 };

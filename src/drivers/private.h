@@ -10,21 +10,34 @@
 #include "drivers/drivers.h"
 
 extern const struct sba_driver sba_driver_claude;
+extern const struct sba_driver sba_driver_codex;
+extern const struct sba_driver sba_driver_command;
+extern const struct sba_driver sba_driver_dsh;
 extern const struct sba_driver sba_driver_opencode;
+extern const struct sba_driver sba_driver_pi;
 
 int sba_claude_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		       struct sba_error *err);
+int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
+		      struct sba_error *err);
+/* The script of a shell's command line; the line itself where it is none. */
+void sba_codex_script(struct sba_buf *ret, const char *line);
 
-/* ---- commands (drivers.c) ---- */
+/* Where files of ours are in a sandbox. */
+#define SBA_DRIVER_DIR "/var/lib/sandbox-agent/driver"
 
-/* What every driver needs of a spec: an address, a token, and neither a model
- * nor a session that the CLI would take for an option. */
-int sba_turn_check(const struct sba_turn_spec *spec, struct sba_error *err) SBA_MUST_CHECK;
+/* ---- commands (command_line.c) ---- */
+
+/* Each of a NULL-terminated list. */
+void sba_command_args(struct sba_command *c, const char *const *list);
+void sba_command_argf(struct sba_command *c, const char *fmt, ...) SBA_PRINTF(2, 3);
+/* Each "K=V" of a NULL-terminated list. */
+void sba_command_envs(struct sba_command *c, const char *const *list);
+/* K={base URL}{suffix} */
+void sba_command_env_url(struct sba_command *c, const char *name, const struct sba_turn_spec *spec,
+			 const char *suffix);
 /* The length of base_url without the slashes at its end; for "%.*s". */
 int sba_turn_base_len(const struct sba_turn_spec *spec);
-/* Adds each of a NULL-terminated list. */
-int sba_strv_add_all(struct sba_strv *v, const char *const *list,
-		     struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- JSON of strangers (tools.c) ---- */
 
@@ -43,6 +56,21 @@ void sba_text_keep(char *to, size_t size, const char *text);
  * shown and the rest is named. */
 void sba_content_put(struct sba_buf *b, const json_t *content);
 
+/* ---- lines of JSON (stream.c) ---- */
+
+/* One parsed line (a JSON object). Emits through sba_stream_emit(). */
+typedef int sba_object_fn(struct sba_stream *s, void *state, const json_t *line);
+/* For a driver's line: parses it as far as it can be; what cannot becomes a
+ * notice, a blank line nothing. */
+int sba_stream_object(struct sba_stream *s, void *state, const char *line, size_t len,
+		      sba_object_fn *object);
+
+/* A failure's HTTP status: what the CLI gave if it can be one, else what follows
+ * `before` in its text, else 0. */
+int sba_http_status(int64_t given, const char *text, const char *before);
+/* Asking again may help. */
+bool sba_http_retryable(int status);
+
 /* ---- tools (tools.c) ---- */
 
 struct sba_tool_name {
@@ -51,9 +79,15 @@ struct sba_tool_name {
 };
 /* The common name; `native` itself where the table has none. */
 const char *sba_tool_name(const struct sba_tool_name *table, size_t n, const char *native);
+/* As sba_tool_name(), and "mcp__SERVER__TOOL" becomes "mcp:SERVER.TOOL" (made in scratch). */
+const char *sba_tool_name_mcp(const struct sba_tool_name *table, size_t n, const char *native,
+			      struct sba_buf *scratch);
 /* Appends one line about a call's arguments: the command's first line, the
  * path, the pattern… Nothing where there is no such argument. */
 void sba_tool_summary(struct sba_buf *b, const json_t *input);
+
+/* The path that a call is about; NULL if it has none. */
+const char *sba_tool_path(const json_t *input);
 
 /* A call or its result; strings are lent. */
 struct sba_tool_use {
@@ -75,6 +109,11 @@ int sba_stream_emit(struct sba_stream *s, struct sba_event event);
 /* The first valid id is the stream's; later ones are ignored. */
 int sba_stream_found_session(struct sba_stream *s, const char *id);
 
+/* The session that the CLI was asked for; "" if none. For one that names none
+ * itself: told with a line, or assumed at the end. */
+const char *sba_stream_asked_session(const struct sba_stream *s);
+void sba_stream_assume_session(struct sba_stream *s);
+
 /* TEXT and THINKING. Deltas of one block are followed by the block as a whole
  * in some CLIs: what the deltas have shown is not emitted again. */
 void sba_stream_block_begin(struct sba_stream *s);
@@ -91,6 +130,8 @@ int sba_stream_call(struct sba_stream *s, const struct sba_tool_use *use);
 int sba_stream_result(struct sba_stream *s, const struct sba_tool_use *use);
 /* The CLI's name of the tool of an open call; NULL if it is not known. */
 const char *sba_stream_open_tool(const struct sba_stream *s, const char *call_id);
+/* The path among the arguments of an open call; NULL if it has none. */
+const char *sba_stream_open_path(const struct sba_stream *s, const char *call_id);
 int sba_stream_file_change(struct sba_stream *s, const char *path, const char *change);
 
 /* Saturating; what is negative is left out. */
@@ -121,9 +162,6 @@ void sba_stream_set_stuck(struct sba_stream *s);
 
 /* ---- the outcome (outcome.c) ---- */
 
-/* For a driver's finish. */
-void sba_outcome_set(struct sba_stream *s, struct sba_outcome *o, enum sba_verdict verdict,
-		     const char *fmt, ...) SBA_PRINTF(4, 5);
 /* By the failure that was remembered last. */
 void sba_outcome_failure(struct sba_stream *s, struct sba_outcome *o);
 

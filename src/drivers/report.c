@@ -26,6 +26,18 @@ int sba_stream_found_session(struct sba_stream *s, const char *id)
 	return sba_stream_emit(s, (struct sba_event){ .kind = SBA_EVENT_SESSION });
 }
 
+const char *sba_stream_asked_session(const struct sba_stream *s)
+{
+	return s->resumes[0] ? s->resumes : s->new_session;
+}
+
+void sba_stream_assume_session(struct sba_stream *s)
+{
+	const char *id = sba_stream_asked_session(s);
+	if (!s->session[0] && sba_session_id_valid(id))
+		memcpy(s->session, id, strlen(id) + 1);
+}
+
 /* ---- text ---- */
 
 static struct sba_buf *shown_of(struct sba_stream *s, enum sba_event_kind kind)
@@ -93,8 +105,9 @@ static void open_call(struct sba_stream *s, const struct sba_tool_use *use)
 	if (!use->call_id || json_object_size(s->open_calls) >= SBA_OPEN_CALLS_MAX)
 		return;
 	/* Out of memory only costs the result its tool's name. */
-	(void)json_object_set_new(s->open_calls, use->call_id,
-				  json_pack("[ss]", use->native, use->name));
+	(void)json_object_set_new(
+		s->open_calls, use->call_id,
+		json_pack("[sss?]", use->native, use->name, sba_tool_path(use->input)));
 }
 
 static const char *open_call_get(const struct sba_stream *s, const char *call_id, size_t which)
@@ -108,6 +121,11 @@ static const char *open_call_get(const struct sba_stream *s, const char *call_id
 const char *sba_stream_open_tool(const struct sba_stream *s, const char *call_id)
 {
 	return open_call_get(s, call_id, 0);
+}
+
+const char *sba_stream_open_path(const struct sba_stream *s, const char *call_id)
+{
+	return open_call_get(s, call_id, 2);
 }
 
 int sba_stream_call(struct sba_stream *s, const struct sba_tool_use *use)

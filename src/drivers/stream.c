@@ -8,15 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-int sba_stream_new(const struct sba_driver *driver, sba_event_fn *fn, void *user,
-		   struct sba_stream **ret, struct sba_error *err)
+int sba_stream_new(const struct sba_stream_options *o, struct sba_stream **ret,
+		   struct sba_error *err)
 {
+	const struct sba_driver *driver = o->driver;
 	struct sba_stream *s = calloc(1, sizeof(*s));
 	if (!s)
 		return sba_fail_nomem(err);
 	s->driver = driver;
-	s->fn = fn;
-	s->user = user;
+	s->fn = o->fn;
+	s->user = o->user;
+	sba_text_keep(s->resumes, sizeof(s->resumes), o->resumes);
+	sba_text_keep(s->new_session, sizeof(s->new_session), o->new_session);
+	s->keeps = o->kept != NULL;
+	sba_text_keep(s->kept, sizeof(s->kept), o->kept);
 	sba_buf_init(&s->answer, SBA_ANSWER_MAX);
 	sba_buf_init(&s->shown_text, SBA_ANSWER_MAX);
 	sba_buf_init(&s->shown_thinking, SBA_ANSWER_MAX);
@@ -103,18 +108,6 @@ static json_t *parse_mended(const char *line, size_t len)
 	return j ? j : json_loadb(b.data, b.len, JSON_DECODE_INT_AS_REAL, NULL);
 }
 
-static int understand(struct sba_stream *s)
-{
-	if (s->raw_len > SBA_LINE_MAX)
-		return sba_stream_unknown(s, "a line of %zu bytes, which is too long", s->raw_len);
-	SBA_JSON json_t *j = json_loadb(s->raw, s->raw_len, 0, NULL);
-	if (!j)
-		j = parse_mended(s->raw, s->raw_len);
-	if (!json_is_object(j))
-		return sba_stream_unknown(s, "a line that is no JSON object");
-	return s->driver->object(s, s->state, j);
-}
-
 static bool is_blank(const char *line, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -124,10 +117,28 @@ static bool is_blank(const char *line, size_t len)
 	return true;
 }
 
-int sba_stream_line(struct sba_stream *s, const char *line, size_t len)
+int sba_stream_object(struct sba_stream *s, void *state, const char *line, size_t len,
+		      sba_object_fn *object)
 {
 	if (is_blank(line, len))
 		return 0;
+	SBA_JSON json_t *j = json_loadb(line, len, 0, NULL);
+	if (!j)
+		j = parse_mended(line, len);
+	if (!json_is_object(j))
+		return sba_stream_unknown(s, "a line that is no JSON object");
+	return object(s, state, j);
+}
+
+static int understand(struct sba_stream *s)
+{
+	if (s->raw_len > SBA_LINE_MAX)
+		return sba_stream_unknown(s, "a line of %zu bytes, which is too long", s->raw_len);
+	return s->driver->line(s, s->state, s->raw, s->raw_len);
+}
+
+int sba_stream_line(struct sba_stream *s, const char *line, size_t len)
+{
 	s->raw = line;
 	s->raw_len = len;
 	int rc = understand(s);
@@ -149,4 +160,20 @@ bool sba_stream_stuck(const struct sba_stream *s)
 const char *sba_stream_session(const struct sba_stream *s)
 {
 	return s->session[0] ? s->session : NULL;
+}
+
+const char *sba_stream_resumes(const struct sba_stream *s)
+{
+	return s->resumes[0] ? s->resumes : NULL;
+}
+
+const char *sba_stream_kept(const struct sba_stream *s)
+{
+	return s->keeps ? s->kept : NULL;
+}
+
+void sba_stream_keep(struct sba_stream *s, const char *text)
+{
+	s->keeps = text != NULL;
+	sba_text_keep(s->kept, sizeof(s->kept), text);
 }

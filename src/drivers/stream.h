@@ -34,6 +34,10 @@ struct sba_stream {
 	struct sba_buf failure_text;
 
 	struct sba_buf error; /* the outcome's words */
+	char resumes[SBA_SESSION_ID_MAX + 1];
+	char new_session[SBA_SESSION_ID_MAX + 1];
+	char kept[SBA_KEPT_MAX + 1];
+	bool keeps; /* kept is set */
 	bool done;
 	bool stuck;
 };

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 int64_t sba_json_number(const json_t *j, const char *path, int64_t otherwise)
@@ -79,6 +80,42 @@ const char *sba_tool_name(const struct sba_tool_name *table, size_t n, const cha
 			return table[i].name;
 	}
 	return native;
+}
+
+const char *sba_tool_name_mcp(const struct sba_tool_name *table, size_t n, const char *native,
+			      struct sba_buf *scratch)
+{
+	const char *server = native + strlen("mcp__");
+	const char *tool = sba_starts_with(native, "mcp__") ? strstr(server, "__") : NULL;
+	if (!tool)
+		return sba_tool_name(table, n, native);
+	sba_buf_puts(scratch, "mcp:");
+	sba_buf_put(scratch, server, (size_t)(tool - server));
+	sba_buf_putc(scratch, '.');
+	sba_buf_puts(scratch, tool + 2);
+	return scratch->failed ? native : scratch->data;
+}
+
+int sba_http_status(int64_t given, const char *text, const char *before)
+{
+	const char *at = given == 0 && text ? strstr(text, before) : NULL;
+	if (at)
+		given = strtol(at + strlen(before), NULL, 10);
+	return given >= 100 && given <= 599 ? (int)given : 0;
+}
+
+bool sba_http_retryable(int status)
+{
+	return status == 408 || status == 429 || status >= 500;
+}
+
+const char *sba_tool_path(const json_t *input)
+{
+	static const char *const keys[] = { "path", "file_path", "filePath" };
+	const char *path = NULL;
+	for (size_t i = 0; !path && i < SBA_ARRAY_LEN(keys); i++)
+		path = json_string_value(json_object_get(input, keys[i]));
+	return path;
 }
 
 void sba_tool_summary(struct sba_buf *b, const json_t *input)

@@ -86,26 +86,60 @@ static int find_debian(struct build *b, char ret[SBA_REF_MAX], struct sba_error 
 	return rc;
 }
 
+/* The files of images/NAME, of which the Dockerfile is one. */
+static const struct sba_embedded *next_file(const struct build *b, const struct sba_embedded *after,
+					    const char **ret_name)
+{
+	char folder[128];
+	int len = snprintf(folder, sizeof(folder), "images/%s/", b->name);
+	while ((after = sba_embedded_next(after))) {
+		if (!sba_starts_with(after->name, folder))
+			continue;
+		*ret_name = after->name + len;
+		return after;
+	}
+	return NULL;
+}
+
+static const struct sba_embedded *find_recipe(const struct build *b)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "images/%s/Dockerfile", b->name);
+	return sba_embedded_find(name);
+}
+
+/* An argument that a recipe does not take makes the builder complain. */
+static bool recipe_takes(const struct build *b, const char *arg)
+{
+	const struct sba_embedded *recipe = find_recipe(b);
+	char line[64];
+	int len = snprintf(line, sizeof(line), "\nARG %s\n", arg);
+	return recipe && memmem(recipe->data, recipe->len, line, (size_t)len);
+}
+
 static int make_args(struct build *b, const char *debian, json_t **ret, struct sba_error *err)
 {
 	bool base = strcmp(b->name, "base") == 0;
-	json_t *args = json_pack("{s:s}", "BASE", debian);
+	SBA_JSON json_t *args = json_pack("{s:s}", "BASE", debian);
 	if (args && !base)
 		json_object_update_new(args, json_pack("{s:s, s:s}", "SANDBOX_BASE",
 						       sba_images_ref(b->images, "base"), "VERSION",
 						       sba_images_version(b->images, b->name)));
 	if (!args)
 		return sba_fail_nomem(err);
-	*ret = args;
+	const char *node = sba_images_version(b->images, "node");
+	if (recipe_takes(b, "NODE_VERSION")) {
+		if (!node)
+			return sba_fail(err, SBA_ECONFIG, "node_version is missing");
+		json_object_set_new(args, "NODE_VERSION", json_string(node));
+	}
+	*ret = sba_move(&args);
 	return 0;
 }
 
 static int make_context(struct build *b, struct sba_pack **ret, struct sba_error *err)
 {
-	char name[128];
-	snprintf(name, sizeof(name), "images/%s/Dockerfile", b->name);
-	const struct sba_embedded *recipe = sba_embedded_find(name);
-	if (!recipe)
+	if (!find_recipe(b))
 		return sba_fail(err, SBA_EINVAL, "no recipe for an image '%s'", b->name);
 	SBA_BUF struct sba_buf ca = SBA_BUF_INIT(SBA_CONFIG_MAX);
 	int rc = 0;
@@ -115,8 +149,10 @@ static int make_context(struct build *b, struct sba_pack **ret, struct sba_error
 	struct sba_pack *pack = NULL;
 	if (rc == 0)
 		rc = sba_pack_new(&options, &pack, err);
-	if (rc == 0)
-		rc = sba_pack_bytes(pack, "Dockerfile", recipe->data, recipe->len, 0644, err);
+	const struct sba_embedded *file = NULL;
+	const char *name;
+	while (rc == 0 && (file = next_file(b, file, &name)))
+		rc = sba_pack_bytes(pack, name, file->data, file->len, 0644, err);
 	if (rc == 0)
 		rc = sba_pack_bytes(pack, "ca.crt", ca.data ? ca.data : "", ca.len, 0644, err);
 	if (rc < 0) {

@@ -17,6 +17,12 @@ const struct sba_embedded *sba_embedded_find(const char *name)
 	return NULL;
 }
 
+const struct sba_embedded *sba_embedded_next(const struct sba_embedded *after)
+{
+	const struct sba_embedded *f = after ? after + 1 : sba_embedded_files;
+	return f->name ? f : NULL;
+}
+
 const char *sba_guest_hash(void)
 {
 	return sba_embedded_guest_hash;

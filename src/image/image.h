@@ -20,6 +20,8 @@ struct sba_embedded {
 };
 /* NULL if there is none of that name. */
 const struct sba_embedded *sba_embedded_find(const char *name);
+/* The one behind `after`, the first for NULL; NULL at the end. */
+const struct sba_embedded *sba_embedded_next(const struct sba_embedded *after);
 
 /* "1.2.3" of the agent in versions.json; NULL if it has none. */
 const char *sba_images_version(const struct sba_images *i, const char *name);

@@ -90,15 +90,16 @@ const char *sba_images_version(const struct sba_images *i, const char *name)
 	return sba_json_str(i->json, key);
 }
 
-static int derive_refs(struct sba_images *i, const char *file, struct sba_error *err)
+/* An agent without a version there has no image; a key that is misspelt was
+ * refused before. */
+static int derive_refs(struct sba_images *i, struct sba_error *err)
 {
-	static const char *const names[] = { "base", "claude", "opencode" };
+	static const char *const names[] = { "base", "claude", "codex", "dsh", "opencode", "pi" };
 	for (size_t n = 0; n < SBA_ARRAY_LEN(names); n++) {
 		bool base = n == 0;
 		const char *version = base ? "" : sba_images_version(i, names[n]);
 		if (!version)
-			return sba_fail(err, SBA_ECONFIG, "%s: %s_version is missing", file,
-					names[n]);
+			continue;
 		int rc = sba_strv_add(&i->names, names[n], err);
 		if (rc == 0)
 			rc = sba_strv_addf(&i->refs, err, "%s:%s%s%s-%s", i->repository, names[n],
@@ -130,7 +131,7 @@ int sba_images_open(const char *json, const char *name, struct sba_images **ret,
 		rc = check_keys(i->json, file, err);
 	if (rc == 0) {
 		i->repository = sba_json_str(i->json, "docker_repository");
-		rc = derive_refs(i, file, err);
+		rc = derive_refs(i, err);
 	}
 	if (rc < 0) {
 		sba_images_close(i);

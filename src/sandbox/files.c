@@ -180,20 +180,29 @@ int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, 
 	return rc < 0 ? sba_wrap(err, rc, "read '%s'", path) : 0;
 }
 
-int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void *data, size_t len,
-			    uint32_t mode, struct sba_error *err)
+int sba_sandbox_write_files(struct sba_sandbox *s, const struct sba_small_file *files, size_t n,
+			    struct sba_error *err)
 {
 	const struct sba_pack_options options = { .fixed_mtime = -1 };
 	struct sba_pack *pack = NULL;
 	int rc = sba_pack_new(&options, &pack, err);
-	if (rc == 0)
-		rc = sba_pack_bytes(pack, path + 1, data, len, mode, err);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = sba_pack_bytes(pack, files[i].path + 1, files[i].data, files[i].len,
+				    files[i].mode, err);
 	if (rc == 0)
 		rc = sba_container_put(
 			s->engine, s->container, "/", sba_pack_read, pack,
 			sba_engine_until(s->engine, sba_engine_timeouts(s->engine)->session_ms),
 			err);
 	sba_pack_free(pack);
+	return rc;
+}
+
+int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void *data, size_t len,
+			    uint32_t mode, struct sba_error *err)
+{
+	const struct sba_small_file file = { path, data, len, mode };
+	int rc = sba_sandbox_write_files(s, &file, 1, err);
 	return rc < 0 ? sba_wrap(err, rc, "write '%s'", path) : 0;
 }
 

@@ -35,7 +35,7 @@ struct fork_job {
 	struct sba_until until;
 	struct sba_sandbox_options make; /* of every child but for the name */
 	json_t *inspect;                 /* of the parent; lends to make */
-	struct sba_strv allow;
+	struct sba_strv allow, program;
 	char ca_path[64];
 	int ca_fd;
 	atomic_int number; /* the next one for a name */
@@ -63,6 +63,22 @@ static int split_allow(const char *label, struct sba_strv *ret, struct sba_error
 		rc = sba_strv_addf(ret, err, "%.*s", (int)len, at);
 		at += len;
 	}
+	return rc;
+}
+
+static int read_program(const char *label, struct sba_strv *ret, struct sba_error *err)
+{
+	size_t i;
+	json_t *word, *list = NULL;
+	int rc = *label ? sba_json_parse(label, strlen(label), "label program", &list, err) : 0;
+	json_array_foreach(list, i, word)
+	{
+		const char *text = json_string_value(word);
+		if (rc == 0)
+			rc = text ? sba_strv_add(ret, text, err)
+				  : sba_fail(err, SBA_EPROTO, "label program: not ours");
+	}
+	json_decref(list);
 	return rc;
 }
 
@@ -107,6 +123,8 @@ static int read_settings(struct fork_job *j, struct sba_error *err)
 				       &j->inspect, err);
 	if (rc == 0)
 		rc = split_allow(i->allow, &j->allow, err);
+	if (rc == 0)
+		rc = read_program(i->program, &j->program, err);
 	if (rc < 0)
 		return rc;
 	const json_t *host = json_object_get(j->inspect, "HostConfig");
@@ -115,6 +133,7 @@ static int read_settings(struct fork_job *j, struct sba_error *err)
 		.image = image_of(j),
 		.user = or_null(i->user),
 		.agent = or_null(i->agent),
+		.program = (const char *const *)j->program.v,
 		.provider = or_null(i->provider),
 		.base_url = or_null(i->base_url),
 		.key_env = or_null(i->key_env),
@@ -455,6 +474,7 @@ static void job_fini(struct fork_job *j)
 	sba_cleanup_close(&j->spool_fd);
 	sba_changes_fini(&j->changes);
 	sba_strv_fini(&j->allow);
+	sba_strv_fini(&j->program);
 	json_decref(j->inspect);
 }
 

@@ -100,6 +100,20 @@ static int set_int(json_t *labels, const char *name, int64_t value)
 	return set(labels, name, text);
 }
 
+/* *ret: a JSON array of its words; NULL for none. */
+static int put_program(const char *const *program, char **ret)
+{
+	if (!program)
+		return 0;
+	SBA_JSON json_t *list = json_array();
+	for (; *program; program++) {
+		if (json_array_append_new(list, json_string(*program)) < 0)
+			return -1;
+	}
+	*ret = sba_json_dump(list);
+	return *ret ? 0 : -1;
+}
+
 int sba_labels_make(const struct sba_sandbox_options *o, const char *id, const char *pool,
 		    json_t **ret, struct sba_error *err)
 {
@@ -112,13 +126,14 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, const c
 	if (rc < 0)
 		return rc;
 	SBA_JSON json_t *l = json_object();
-	int bad = !l;
+	SBA_FREE char *program = NULL;
+	int bad = !l || put_program(o->program, &program);
 	bad = bad || set_int(l, "schema", SBA_LABEL_SCHEMA) || set(l, "id", id) ||
 	      set(l, "name", o->name) || set(l, "prefix", o->prefix) || set(l, "tag", o->tag) ||
 	      set(l, "agent", o->agent) || set(l, "image", o->image) || set(l, "user", o->user) ||
 	      set(l, "provider", o->provider) || set(l, "base-url", o->base_url) ||
-	      set(l, "key-env", o->key_env) || set(l, "model", o->model) ||
-	      set_int(l, "max-tokens", o->max_tokens) ||
+	      set(l, "key-env", o->key_env) || set(l, "program", program) ||
+	      set(l, "model", o->model) || set_int(l, "max-tokens", o->max_tokens) ||
 	      set_int(l, "max-requests", o->max_requests) ||
 	      set(l, "allow", rules.data ? rules.data : "") || set(l, "network", o->network) ||
 	      set(l, "workspace", SBA_DEFAULT_WORKSPACE) || set(l, "version", SBA_VERSION) ||
@@ -174,6 +189,7 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->allow = sba_label_get(labels, "allow");
 	info->base_url = sba_label_get(labels, "base-url");
 	info->key_env = sba_label_get(labels, "key-env");
+	info->program = sba_label_get(labels, "program");
 	info->pool = sba_label_get(labels, "pool");
 	info->model = sba_label_get(labels, "model");
 	info->max_tokens = get_int(labels, "max-tokens");

@@ -32,7 +32,16 @@ int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path,
  * the sandbox's user may not touch. SBA_ENOTFOUND: not there. */
 int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, struct sba_buf *ret,
 			   struct sba_error *err) SBA_MUST_CHECK;
-/* Places one root-owned file, making its directories. */
+/* Places root-owned files, making their directories, by one request. */
+struct sba_small_file {
+	const char *path; /* absolute */
+	const void *data;
+	size_t len;
+	uint32_t mode;
+};
+int sba_sandbox_write_files(struct sba_sandbox *s, const struct sba_small_file *files, size_t n,
+			    struct sba_error *err) SBA_MUST_CHECK;
+/* One of them. */
 int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void *data, size_t len,
 			    uint32_t mode, struct sba_error *err) SBA_MUST_CHECK;
 

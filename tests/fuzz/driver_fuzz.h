@@ -37,7 +37,9 @@ static int fuzz_driver(const char *name, const uint8_t *data, size_t size)
 	struct sba_outcome o;
 	const char *at = (const char *)data, *end = at + size;
 	int status = size ? data[size - 1] : 0;
-	if (sba_stream_new(sba_driver_find(name), on_event, NULL, &s, NULL) < 0)
+	const struct sba_stream_options options = { .driver = sba_driver_find(name),
+						    .fn = on_event };
+	if (sba_stream_new(&options, &s, NULL) < 0)
 		return 0;
 	while (at < end) {
 		const char *nl = memchr(at, '\n', (size_t)(end - at));

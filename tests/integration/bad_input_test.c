@@ -47,7 +47,7 @@ static void an_unknown_agent_suggests_the_nearest(void **state)
 	live_assert_says(&c, 2, "did you mean claude");
 	LIVE_CHILD far;
 	RUN(&far, "run", "zzz", "--offline", "hi");
-	live_assert_says(&far, 2, "claude, opencode");
+	live_assert_says(&far, 2, "claude, codex, command, dsh, opencode, pi");
 }
 
 static void a_missing_image_says_how_to_get_it(void **state)

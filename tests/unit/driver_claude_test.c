@@ -106,7 +106,7 @@ static struct recording rows[] = {
 	{ .name = "sysprompt-replace", .verdict = SBA_VERDICT_OK, .session = "9b6531d7-9272-4cc9-ac65-b7063f0e8c13", .text = "x", .usage = ONE_REQUEST },
 	{ .name = "sysprompt", .verdict = SBA_VERDICT_OK, .session = "7e719e1e-a8cd-4c67-82a3-30742fc6e817", .text = "x", .usage = ONE_REQUEST },
 	{ .name = "think", .verdict = SBA_VERDICT_OK, .session = "0e1d12ab-090a-4dbd-8992-987d263ce248", .text = "Thought about it: done.", .usage = ONE_REQUEST, .thought = "Let me think about it. Step one; step two." },
-	{ .name = "tool-bash", .verdict = SBA_VERDICT_OK, .session = "c7edf81d-6ede-494e-b8f7-38ddbac42841", .text = "Pong. users=1", .said = "Running a command.Pong. users=1", .tools = "bash=0", .usage = TWO_REQUESTS },
+	{ .name = "tool-bash", .cut_everywhere = true, .verdict = SBA_VERDICT_OK, .session = "c7edf81d-6ede-494e-b8f7-38ddbac42841", .text = "Pong. users=1", .said = "Running a command.Pong. users=1", .tools = "bash=0", .usage = TWO_REQUESTS },
 	{ .name = "tool-fail", .verdict = SBA_VERDICT_OK, .session = "89596ae2-c270-4bae-b120-be74165603fd", .text = "Pong. users=1", .tools = "bash=3", .usage = TWO_REQUESTS },
 	{ .name = "tool-unknown", .verdict = SBA_VERDICT_OK, .session = "4ebde0d6-6c79-4688-82ff-44d447d9a48d", .text = "Pong. users=1", .tools = "NoSuchTool=failed", .usage = TWO_REQUESTS },
 	{ .name = "tool-write-read-edit", .verdict = SBA_VERDICT_OK, .session = "28b46bf1-641f-49bb-b8ae-38555ec6102d", .text = "Pong. users=1", .tools = "write=ok read=ok edit=ok", .usage = { 92, 28, 36, 0, 0.0010016 }, .files = "created /workspace/w.txt;modified /workspace/w.txt;" },
@@ -365,7 +365,7 @@ static int command_of(struct sba_turn_spec spec, struct sba_command *ret)
 	struct sba_error err;
 	spec.base_url = spec.base_url ? spec.base_url : "http://h:1/";
 	spec.token = spec.token ? spec.token : "secret";
-	return sba_driver_find("claude")->command(&spec, ret, &err);
+	return sba_command_make(sba_driver_find("claude"), &spec, ret, &err);
 }
 
 static void a_command_keeps_the_token_out_of_argv(void **state)

@@ -37,7 +37,7 @@ static struct recording rows[] = {
 	{ .name = "stdin_prompt", .verdict = SBA_VERDICT_OK, .session = "ses_dd7dd5d18ffeMM0Sc9hvt8aQaN", .text = "PONG", .usage = { 3395, 100, 7, 3, 0.003319 } },
 	{ .name = "think", .verdict = SBA_VERDICT_OK, .session = "ses_dd7e895b0ffeXSIdRcuxNeelYF", .text = "The answer is four.", .usage = { 1023, 100, 7, 3, 0.000947 }, .thought = "Let me think. Two plus two is four." },
 	{ .name = "think_nothinkflag", .verdict = SBA_VERDICT_OK, .session = "ses_dd7e879d0ffeOj49u2mk3P0For", .text = "The answer is four.", .usage = { 1025, 100, 7, 3, 0.000949 } },
-	{ .name = "tool", .verdict = SBA_VERDICT_OK, .session = "ses_dd7e85a58ffeQjjTjTg49w280u", .text = "Done: wrote out.txt", .said = "I will write a file.Done: wrote out.txt", .tools = "bash=0", .usage = { 2061, 200, 14, 6, 0.001909 } },
+	{ .name = "tool", .cut_everywhere = true, .verdict = SBA_VERDICT_OK, .session = "ses_dd7e85a58ffeQjjTjTg49w280u", .text = "Done: wrote out.txt", .said = "I will write a file.Done: wrote out.txt", .tools = "bash=0", .usage = { 2061, 200, 14, 6, 0.001909 } },
 	{ .name = "tool_noauto", .verdict = SBA_VERDICT_OK, .session = "ses_dd7e86c32ffeDMFvyBz2rEbgwL", .text = "Done: wrote out.txt", .said = "I will write a file.Done: wrote out.txt", .tools = "bash=0", .usage = { 2055, 200, 14, 6, 0.001903 } },
 	{ .name = "toolfail", .verdict = SBA_VERDICT_OK, .session = "ses_dd7e7ce60ffeEP3afOUfM6Nv3Y", .text = "It failed with 3", .tools = "bash=3", .usage = { 2083, 200, 14, 6, 0.001931 } },
 	{ .name = "unreachable", .exit_status = 1, .verdict = SBA_VERDICT_MODEL_ERROR, .session = "ses_dd7e71b2cffenfG57mHIfJr0x1", .error = "Cannot connect to API", .retryable = true },
@@ -230,7 +230,7 @@ static int command_of(struct sba_turn_spec spec, struct sba_command *ret)
 	struct sba_error err;
 	spec.base_url = spec.base_url ? spec.base_url : "http://h:1";
 	spec.token = spec.token ? spec.token : "secret";
-	return sba_driver_find("opencode")->command(&spec, ret, &err);
+	return sba_command_make(sba_driver_find("opencode"), &spec, ret, &err);
 }
 
 static void a_command_carries_its_configuration_without_the_key(void **state)

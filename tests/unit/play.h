@@ -25,6 +25,7 @@ enum { PLAY_CALLS_MAX = 64 };
 
 struct play {
 	struct sba_stream *stream;
+	bool cut_everywhere;
 	const char *line; /* in progress */
 	size_t line_len;
 	struct sba_buf said;    /* every TEXT */
@@ -128,7 +129,8 @@ static inline int play_event(void *user, const struct sba_event *e)
 	return 0;
 }
 
-static inline void play_begin(struct play *p, const char *driver)
+/* What is not said in options is filled in. */
+static inline void play_begin_with(struct play *p, const struct sba_stream_options *given)
 {
 	*p = (struct play){ 0 };
 	struct sba_buf *bufs[] = { &p->said,   &p->thought, &p->files,
@@ -136,8 +138,15 @@ static inline void play_begin(struct play *p, const char *driver)
 	for (size_t i = 0; i < SBA_ARRAY_LEN(bufs); i++)
 		sba_buf_init(bufs[i], 32 << 20);
 	struct sba_error err;
-	assert_int_equal(sba_stream_new(sba_driver_find(driver), play_event, p, &p->stream, &err),
-			 0);
+	struct sba_stream_options options = *given;
+	options.fn = play_event;
+	options.user = p;
+	assert_int_equal(sba_stream_new(&options, &p->stream, &err), 0);
+}
+
+static inline void play_begin(struct play *p, const char *driver)
+{
+	play_begin_with(p, &(struct sba_stream_options){ .driver = sba_driver_find(driver) });
 }
 
 static inline void play_bytes(struct play *p, const char *line, size_t len)
@@ -217,6 +226,9 @@ static inline void play_each(const struct sba_buf *text, struct play *p,
 /* What the notes of the measurements, and the recording read by eye, say. */
 struct recording {
 	const char *name;
+	bool cut_everywhere; /* its long lines too, at every byte */
+	const char *resumes; /* the session that the turn was to go on with; NULL: none */
+	const char *kept;    /* by the turn before it */
 	int exit_status;
 	enum sba_verdict verdict;
 	const char *session;
@@ -289,6 +301,13 @@ static inline struct sba_outcome recording_finish(struct play *p, const struct r
 	return o;
 }
 
+static inline void recording_begin(struct play *p, const char *driver, const struct recording *r)
+{
+	play_begin_with(p, &(struct sba_stream_options){ .driver = sba_driver_find(driver),
+							 .resumes = r->resumes,
+							 .kept = r->kept });
+}
+
 static inline void recording_check(const char *driver, const struct recording *r)
 {
 	char path[256];
@@ -296,7 +315,7 @@ static inline void recording_check(const char *driver, const struct recording *r
 	struct play p;
 	recording_path(path, sizeof(path), driver, r->name);
 	play_read(path, &text);
-	play_begin(&p, driver);
+	recording_begin(&p, driver, r);
 	play_each(&text, &p, play_bytes);
 	struct sba_outcome o = recording_finish(&p, r);
 	recording_outcome(r, &o);
@@ -310,7 +329,7 @@ static inline void recording_check(const char *driver, const struct recording *r
 /* Each line in pieces of ever greater length, and then whole. */
 static inline void recording_cut_line(struct play *p, const char *line, size_t len)
 {
-	size_t step = len <= 300 ? 1 : len <= 8000 ? 53 : 9973;
+	size_t step = len <= 300 || p->cut_everywhere ? 1 : len <= 8000 ? 53 : 9973;
 	for (size_t i = 1; i < len; i += step)
 		play_bytes(p, line, i);
 	play_bytes(p, line, len);
@@ -324,7 +343,8 @@ static inline void recording_cut(const char *driver, const struct recording *r)
 	struct play p;
 	recording_path(path, sizeof(path), driver, r->name);
 	play_read(path, &text);
-	play_begin(&p, driver);
+	recording_begin(&p, driver, r);
+	p.cut_everywhere = r->cut_everywhere;
 	play_each(&text, &p, recording_cut_line);
 	struct sba_outcome o = recording_finish(&p, r);
 	recording_outcome(r, &o);

@@ -99,8 +99,19 @@ static void a_missing_key_is_named(void **state)
 	(void)state;
 	wrong("{}", "docker_repository is missing");
 	wrong("{\"docker_repository\":\"r\",\"image_date\":\"20261129\"}", "base_image is missing");
-	wrong("{\"docker_repository\":\"r\",\"image_date\":\"20261129\",\"base_image\":\"d:1\"}",
-	      "claude_version is missing");
+}
+
+static void an_agent_without_a_version_has_no_image(void **state)
+{
+	(void)state;
+	struct sba_images *images = NULL;
+	assert_int_equal(sba_images_open("{\"docker_repository\":\"r\",\"image_date\":\"20261129\","
+					 "\"base_image\":\"d:1\",\"codex_version\":\"2\"}",
+					 "file.json", &images, NULL),
+			 0);
+	assert_string_equal(sba_images_ref(images, "codex"), "r:codex-2-20261129");
+	assert_null(sba_images_ref(images, "claude"));
+	sba_images_close(images);
 }
 
 static void a_value_of_another_type_is_named(void **state)
@@ -147,6 +158,7 @@ int main(void)
 		cmocka_unit_test_setup(a_date_must_be_one, prepare),
 		cmocka_unit_test_setup(an_unknown_key_suggests_the_nearest, prepare),
 		cmocka_unit_test_setup(a_missing_key_is_named, prepare),
+		cmocka_unit_test_setup(an_agent_without_a_version_has_no_image, prepare),
 		cmocka_unit_test_setup(a_value_of_another_type_is_named, prepare),
 		cmocka_unit_test_setup(a_value_that_cannot_be_in_a_name_is_refused, prepare),
 		cmocka_unit_test_setup(broken_json_is_named_with_its_place, prepare),

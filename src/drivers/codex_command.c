@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Codex: the command line and environment of a turn (0.171.0). */
+#include "drivers/private.h"
+
+#define PROVIDER "sandbox"
+#define KEY_ENV  "SANDBOX_AGENT_MODEL_KEY"
+
+/* A provider of our own: the address goes by argument, the key by the variable
+ * that the provider names. The built-in provider tries a WebSocket first and
+ * ignores OPENAI_BASE_URL. */
+static void put_provider(const struct sba_turn_spec *spec, struct sba_command *c)
+{
+	sba_command_arg(c, "-c");
+	sba_command_argf(c,
+			 "model_providers." PROVIDER "={name=\"sandbox-agent\","
+			 "base_url=\"%.*s/v1\",env_key=\"" KEY_ENV "\",wire_api=\"responses\","
+			 "request_max_retries=2,stream_max_retries=1}",
+			 sba_turn_base_len(spec), spec->base_url);
+}
+
+/* No configuration file: all of it belongs to this turn. stdin is the prompt,
+ * and its end is waited for. */
+int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
+		      struct sba_error *err SBA_UNUSED)
+{
+	static const char *const fixed[] = {
+		"codex", "exec", "--json", "--skip-git-repo-check",
+		/* bubblewrap finds no namespaces in a hardened container: every
+		 * command would fail, and the turn be called a success. */
+		"--dangerously-bypass-approvals-and-sandbox",
+		/* Requests to others than the model. */
+		"-c", "analytics.enabled=false", "-c", "otel.metrics_exporter=\"none\"", "-c",
+		"check_for_update_on_startup=false", "-c", "features.plugins=false", "-c",
+		"features.apps=false", "-c", "features.api_key_model_discovery=false",
+		/* Otherwise a port that nobody listens on is asked for ever. */
+		"-c", "features.unbounded_connection_retries=false",
+		/* It would write the shell's environment into a file. */
+		"-c", "features.shell_snapshot=false", "-c", "model_provider=\"" PROVIDER "\"", NULL
+	};
+	sba_command_args(ret, fixed);
+	put_provider(spec, ret);
+	if (spec->model) {
+		sba_command_arg(ret, "-m");
+		sba_command_arg(ret, spec->model);
+	}
+	if (spec->session) {
+		sba_command_arg(ret, "resume");
+		sba_command_arg(ret, spec->session);
+	}
+	sba_command_arg(ret, "-");
+	sba_command_env(ret, KEY_ENV, spec->token);
+	return 0;
+}

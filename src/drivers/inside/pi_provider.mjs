@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+//
+// An extension of pi: the turn's model, whose address and key are in the turn's
+// environment and in no file.
+//
+// The limits steer when pi compacts a session and how long an answer it asks for:
+// what today's models all take.
+export default function (pi) {
+	const model = process.env.SANDBOX_AGENT_MODEL;
+	pi.registerProvider("sandbox", {
+		name: "sandbox-agent",
+		baseUrl: process.env.SANDBOX_AGENT_MODEL_URL,
+		apiKey: "$SANDBOX_AGENT_MODEL_KEY",
+		api: "openai-completions",
+		models: [{
+			id: model,
+			name: model,
+			reasoning: true,
+			input: ["text", "image"],
+			cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+			contextWindow: 128000,
+			maxTokens: 16384,
+		}],
+	});
+}

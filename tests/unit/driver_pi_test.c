@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pi's driver: every recording of its stream against what was measured, and
+ * what no recording has. Run in the project's folder.
+ */
+#include "play.h"
+
+/* clang-format off */
+static struct recording rows[] = {
+	{ .name = "badkey", .verdict = SBA_VERDICT_MODEL_ERROR, .session = "01a22825-52a9-701b-acad-bd305493f975", .error = "Incorrect API key provided", .http_status = 401 },
+	{ .name = "badtool", .verdict = SBA_VERDICT_OK, .session = "01a22824-9a0c-772e-a316-56fd561f6dc4", .text = "ok no tool", .tools = "nosuchtool=failed", .usage = { 2053, 200, 14, 6, 0.001901 } },
+	{ .name = "e400", .verdict = SBA_VERDICT_MODEL_ERROR, .session = "01a22825-4613-770b-9b1b-941a8e2d6751", .error = "bad request thing", .http_status = 400 },
+	{ .name = "e401", .verdict = SBA_VERDICT_MODEL_ERROR, .session = "01a22825-4212-70db-9e02-0db7af7f062e", .error = "Incorrect API key provided", .http_status = 401 },
+	{ .name = "e429", .verdict = SBA_VERDICT_MODEL_ERROR, .session = "01a22826-c28d-73da-887d-ad64e1842d2e", .error = "Rate limit reached", .http_status = 429, .retryable = true, .notices = 3 },
+	{ .name = "e429ra", .verdict = SBA_VERDICT_MODEL_ERROR, .session = "01a22826-895e-74b6-9439-ffc57b83842f", .error = "Rate limit reached", .http_status = 429, .retryable = true, .notices = 3 },
+	{ .name = "length", .verdict = SBA_VERDICT_OK, .session = "01a22825-4d6a-7605-95f7-dfb04e63d6fc", .text = "truncated", .usage = { 1035, 100, 7, 3, 0.000959 }, .notices = 1 },
+	{ .name = "model404", .verdict = SBA_VERDICT_MODEL_ERROR, .session = "01a22825-579d-7171-bfae-06037dcc5b0a", .error = "The model does not exist", .http_status = 404 },
+	{ .name = "modelunknown", .verdict = SBA_VERDICT_OK, .session = "01a22825-5c1d-7024-bd4d-45ace1466fa7", .text = "PONG", .usage = { 1038, 100, 7, 3, 0.000962 }, .stderr_file = "tests/fixtures/pi/modelunknown.stderr" },
+	{ .name = "plain", .verdict = SBA_VERDICT_OK, .session = "01a22824-743a-71b3-ab74-f531b7dbf557", .text = "PONG", .usage = { 1016, 100, 7, 3, 0.00094 } },
+	{ .name = "providerunknown", .exit_status = 1, .verdict = SBA_VERDICT_AGENT_FAILED, .error = "pi ended with exit status 1", .stderr_file = "tests/fixtures/pi/providerunknown.stderr" },
+	{ .name = "session_fork", .verdict = SBA_VERDICT_OK, .session = "01a22825-a106-75fd-972f-ead83f47b7e5", .text = "msgs=8", .usage = { 1048, 100, 7, 3, 0.000972 } },
+	{ .name = "session_resume", .verdict = SBA_VERDICT_OK, .session = "01a22825-9b6f-70ed-ac33-822dd7d9ef71", .text = "msgs=4", .usage = { 1046, 100, 7, 3, 0.00097 } },
+	{ .name = "sigint_slow", .exit_status = 130, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "01a22828-2983-7520-9456-3705cd9e972e", .text = "one two ", .error = "pi was ended by signal 2" },
+	{ .name = "sigkill_tool", .exit_status = 137, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "01a22828-456c-7795-9b60-d059a5d6fdbd", .tools = "bash=open", .usage = { 1083, 100, 7, 3, 0.0010069999999999999 }, .error = "pi was ended by signal 9" },
+	{ .name = "sigterm_tool", .exit_status = 143, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "01a22828-377e-7053-9f18-1c315c2a6354", .tools = "bash=open", .usage = { 1081, 100, 7, 3, 0.0010049999999999998 }, .error = "pi was ended by signal 15" },
+	{ .name = "think", .verdict = SBA_VERDICT_OK, .session = "01a22824-7aef-7692-97e6-6afb3f659fde", .text = "The answer is four.", .usage = { 1017, 100, 7, 3, 0.000941 }, .thought = "Let me think. Two plus two is four." },
+	{ .name = "tool", .cut_everywhere = true, .verdict = SBA_VERDICT_OK, .session = "01a22824-7fd9-72f9-ab4a-6b823d2d281f", .text = "Done: wrote out.txt", .said = "I will write a file.Done: wrote out.txt", .tools = "bash=0", .usage = { 2037, 200, 14, 6, 0.001885 } },
+	{ .name = "toolfail", .verdict = SBA_VERDICT_OK, .session = "01a22824-87df-7072-8a42-6128abcf1b5e", .text = "It failed with 3", .tools = "bash=3", .usage = { 2041, 200, 14, 6, 0.001889 } },
+	{ .name = "unreachable", .verdict = SBA_VERDICT_MODEL_ERROR, .session = "01a22827-14e1-70e0-9be8-2f641e914086", .error = "Connection error.: bad port", .retryable = true, .notices = 3 },
+	{ .name = "write", .verdict = SBA_VERDICT_OK, .session = "01a22824-8cd0-75fc-8261-970626f3fb64", .text = "wrote w.txt", .tools = "write=ok", .usage = { 2045, 200, 14, 6, 0.0018930000000000002 }, .files = "? w.txt;" },
+};
+/* clang-format on */
+
+static void check(void **state)
+{
+	recording_check("pi", *state);
+}
+
+static void cut(void **state)
+{
+	recording_cut("pi", *state);
+}
+
+static void every_recording_is_a_row(void **state)
+{
+	(void)state;
+	recording_all_are_rows("pi", rows, SBA_ARRAY_LEN(rows));
+}
+
+/* Begins and feeds a NULL-terminated list. */
+static void play(struct play *p, const char *const *lines)
+{
+	play_begin(p, "pi");
+	for (; *lines; lines++)
+		play_line(p, *lines);
+}
+
+#define MSG(m)    "{\"type\":\"message_end\",\"message\":{\"role\":\"assistant\"," m "}}"
+#define UPDATE(e) "{\"type\":\"message_update\",\"assistantMessageEvent\":{" e "}}"
+#define SETTLED   "{\"type\":\"agent_settled\",\"aborted\":false}"
+
+static void text_that_came_in_deltas_is_not_said_again(void **state)
+{
+	struct play p;
+	(void)state;
+	play(&p,
+	     (const char *[]){ UPDATE("\"type\":\"thinking_start\""),
+			       UPDATE("\"type\":\"thinking_delta\",\"delta\":\"hm\""),
+			       UPDATE("\"type\":\"text_start\""),
+			       UPDATE("\"type\":\"text_delta\",\"delta\":\"a\""),
+			       UPDATE("\"type\":\"text_delta\",\"delta\":\"b\""),
+			       MSG("\"stopReason\":\"stop\",\"content\":[{\"type\":\"thinking\","
+				   "\"thinking\":\"hm\"},{\"type\":\"text\",\"text\":\"ab\"}]"),
+			       SETTLED, NULL });
+	assert_string_equal(play_str(&p.said), "ab");
+	assert_string_equal(play_str(&p.thought), "hm");
+	assert_true(sba_stream_done(p.stream));
+	assert_string_equal(play_finish(&p, 0, "").text, "ab");
+	play_end(&p);
+}
+
+static void text_without_deltas_is_said_whole(void **state)
+{
+	struct play p;
+	(void)state;
+	play(&p, (const char *[]){ MSG("\"stopReason\":\"stop\",\"content\":[{\"type\":\"text\","
+				       "\"text\":\"whole\"}]"),
+				   SETTLED, NULL });
+	assert_string_equal(play_str(&p.said), "whole");
+	assert_string_equal(play_finish(&p, 0, "").text, "whole");
+	play_end(&p);
+}
+
+static void a_request_that_was_asked_again_with_success_is_no_failure(void **state)
+{
+	struct play p;
+	(void)state;
+	play(&p, (const char *[]){ MSG("\"stopReason\":\"error\",\"errorMessage\":\"500: boom\""),
+				   "{\"type\":\"agent_end\",\"willRetry\":true}",
+				   "{\"type\":\"auto_retry_start\",\"attempt\":1,\"maxAttempts\":3,"
+				   "\"errorMessage\":\"500: boom\"}",
+				   MSG("\"stopReason\":\"stop\",\"content\":[{\"type\":\"text\","
+				       "\"text\":\"ok\"}]"),
+				   SETTLED, NULL });
+	assert_int_equal(p.n[SBA_EVENT_ERROR], 0);
+	assert_string_equal(play_str(&p.notices),
+			    "the model's request failed (500: boom): retry 1 of 3;");
+	assert_int_equal(play_finish(&p, 0, "").verdict, SBA_VERDICT_OK);
+	play_end(&p);
+}
+
+static void an_exit_of_0_after_a_failure_is_no_success(void **state)
+{
+	struct play p;
+	(void)state;
+	play(&p, (const char *[]){ UPDATE("\"type\":\"text_delta\",\"delta\":\"half\""),
+				   MSG("\"stopReason\":\"error\",\"errorMessage\":\"Stream ended "
+				       "without finish_reason\""),
+				   SETTLED, NULL });
+	struct sba_outcome o = play_finish(&p, 0, "");
+	assert_int_equal(o.verdict, SBA_VERDICT_MODEL_ERROR);
+	assert_true(o.retryable);
+	assert_string_equal(o.text, "half");
+	play_end(&p);
+}
+
+/* As when a session of another folder is asked for: it exits with 0 at once. */
+static void a_turn_that_never_was_is_no_success(void **state)
+{
+	struct play p;
+	(void)state;
+	play(&p, (const char *[]){ "{\"type\":\"session\",\"id\":\"s-1\"}", NULL });
+	assert_int_equal(play_finish(&p, 0, "").verdict, SBA_VERDICT_AGENT_FAILED);
+	play_end(&p);
+}
+
+static void calls_that_run_at_once_keep_apart(void **state)
+{
+	struct play p;
+	char tools[128];
+	(void)state;
+	play(&p, (const char *[]){
+			 "{\"type\":\"tool_execution_start\",\"toolCallId\":\"a\",\"toolName\":"
+			 "\"bash\","
+			 "\"args\":{\"command\":\"x\"}}",
+			 "{\"type\":\"tool_execution_start\",\"toolCallId\":\"b\",\"toolName\":"
+			 "\"edit\","
+			 "\"args\":{\"path\":\"/w/f\"}}",
+			 "{\"type\":\"tool_execution_end\",\"toolCallId\":\"b\",\"result\":{"
+			 "\"content\":["
+			 "]},\"isError\":false}",
+			 "{\"type\":\"tool_execution_end\",\"toolCallId\":\"a\",\"result\":{"
+			 "\"content\":["
+			 "],\"structuredContent\":{\"exit_code\":2}},\"isError\":true}",
+			 "{\"type\":\"tool_execution_start\",\"toolCallId\":\"c\",\"toolName\":"
+			 "\"mcp__t__ping\",\"args\":{}}",
+			 "{\"type\":\"tool_execution_start\",\"toolCallId\":\"d\",\"toolName\":"
+			 "\"find\","
+			 "\"args\":{\"pattern\":\"*.c\"}}",
+			 NULL });
+	assert_string_equal(play_tools(&p, tools, sizeof(tools)),
+			    "bash=2 edit=ok mcp:t.ping=open glob=open");
+	assert_string_equal(play_str(&p.files), "modified /w/f;");
+	assert_string_equal(play_str(&p.summaries), "x;/w/f;;*.c;");
+	play_end(&p);
+}
+
+static void unknown_lines_are_noted_and_counted(void **state)
+{
+	struct play p;
+	(void)state;
+	play(&p, (const char *[]){ "{\"type\":\"tomorrow\"}", "{}", UPDATE("\"x\":1"),
+				   "{\"type\":\"tool_execution_start\"}", NULL });
+	assert_int_equal(play_finish(&p, 0, "").unknown_lines, 4);
+	play_end(&p);
+}
+
+static bool holds(const struct sba_strv *v, const char *text)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		if (strcmp(v->v[i], text) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void a_command_has_address_and_key_in_its_environment_only(void **state)
+{
+	const struct sba_driver *d = sba_driver_find("pi");
+	const struct sba_turn_spec spec = {
+		.base_url = "http://h:1", .token = "secret", .model = "m-1", .new_session = "u-1"
+	};
+	struct sba_command c;
+	(void)state;
+	assert_int_equal(sba_command_make(d, &spec, &c, NULL), 0);
+	assert_true(holds(&c.argv, "sandbox/m-1"));
+	assert_string_equal(c.argv.v[c.argv.n - 1], "u-1");
+	assert_true(holds(&c.env, "SANDBOX_AGENT_MODEL_URL=http://h:1/v1"));
+	assert_true(holds(&c.env, "SANDBOX_AGENT_MODEL_KEY=secret"));
+	for (size_t i = 0; i < c.argv.n; i++)
+		assert_true(!strstr(c.argv.v[i], "secret") && !strstr(c.argv.v[i], "http"));
+	sba_command_fini(&c);
+	assert_non_null(d->files[0].content);
+	assert_non_null(strstr(d->files[0].content, "registerProvider"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest others[] = {
+		cmocka_unit_test_setup(every_recording_is_a_row, play_limit),
+		cmocka_unit_test_setup(text_that_came_in_deltas_is_not_said_again, play_limit),
+		cmocka_unit_test_setup(text_without_deltas_is_said_whole, play_limit),
+		cmocka_unit_test_setup(a_request_that_was_asked_again_with_success_is_no_failure,
+				       play_limit),
+		cmocka_unit_test_setup(an_exit_of_0_after_a_failure_is_no_success, play_limit),
+		cmocka_unit_test_setup(a_turn_that_never_was_is_no_success, play_limit),
+		cmocka_unit_test_setup(calls_that_run_at_once_keep_apart, play_limit),
+		cmocka_unit_test_setup(unknown_lines_are_noted_and_counted, play_limit),
+		cmocka_unit_test_setup(a_command_has_address_and_key_in_its_environment_only,
+				       play_limit),
+	};
+	struct CMUnitTest tests[2 * SBA_ARRAY_LEN(rows) + SBA_ARRAY_LEN(others)];
+	size_t n = recording_tests(tests, rows, SBA_ARRAY_LEN(rows), check, cut);
+	memcpy(tests + n, others, sizeof(others));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
