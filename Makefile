@@ -109,10 +109,17 @@ install: all ## install under DESTDIR and PREFIX
 	install -m 644 include/sandbox-agent/*.h $(DESTDIR)$(PREFIX)/include/sandbox-agent/
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	        $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
-	        $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	        $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
+	        $(DESTDIR)$(PREFIX)/share/sandbox-agent $(DESTDIR)$(PREFIX)/share/man/man5
 	$(B)/sandbox-agent completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sandbox-agent
 	$(B)/sandbox-agent completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sandbox-agent
 	$(B)/sandbox-agent completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sandbox-agent.fish
+	$(B)/sandbox-agent config schema > $(DESTDIR)$(PREFIX)/share/sandbox-agent/config.schema.json
+	$(B)/sandbox-agent config doc man > $(DESTDIR)$(PREFIX)/share/man/man5/sandbox-agent-config.5
+
+.PHONY: docs
+docs: all ## write docs/config.md anew from the table of settings
+	$(B)/sandbox-agent config doc markdown > docs/config.md
 
 .PHONY: clean
 clean: ## remove build/

@@ -174,8 +174,15 @@ bool cli_completion_write(FILE *to, const char *shell);
 
 /* Whether the command's words are so called in its help: "NAME", "AGENT". */
 bool cli_complete_takes(const struct cli_command *c, const char *what);
+/* Whether its one word is one of a few. */
+bool cli_complete_is_choice(const struct cli_command *c);
 bool cli_complete_is_file(const char *arg);
 void cli_complete_put_agents(FILE *to);
+/* The keys of settings. */
+void cli_complete_put_keys(FILE *to);
+/* Walks the first words of commands of two, "image " with its space; *at begins at 0.
+ * False: there are no more. */
+bool cli_complete_group(size_t *at, char group[32]);
 /* "a|b|c" as "a b c". */
 void cli_complete_put_choices(FILE *to, const char *arg);
 /* Words that may stand first, or second after `group` with its space. */

@@ -15,6 +15,12 @@ bool cli_complete_takes(const struct cli_command *c, const char *what)
 	return strstr(c->args, what) != NULL;
 }
 
+/* "bash|zsh|fish": one of these words, and nothing else. */
+bool cli_complete_is_choice(const struct cli_command *c)
+{
+	return strchr(c->args, '|') && !strpbrk(c->args, " []-.");
+}
+
 bool cli_complete_is_file(const char *arg)
 {
 	return !strncmp(arg, "FILE", 4) || !strncmp(arg, "DIR", 3);
@@ -24,6 +30,28 @@ void cli_complete_put_agents(FILE *to)
 {
 	for (const char *const *n = sba_agent_names(); *n; n++)
 		fprintf(to, "%s%s", n == sba_agent_names() ? "" : " ", *n);
+}
+
+void cli_complete_put_keys(FILE *to)
+{
+	const struct sba_setting *s;
+	for (size_t i = 0; (s = sba_setting_at(i)); i++)
+		fprintf(to, "%s%s", i ? " " : "", s->key);
+}
+
+bool cli_complete_group(size_t *at, char group[32])
+{
+	for (; cli_commands[*at]; (*at)++) {
+		const char *name = cli_commands[*at]->name, *space = strchr(name, ' ');
+		const char *before = *at ? cli_commands[*at - 1]->name : "";
+		size_t len = space ? (size_t)(space - name) + 1 : 0;
+		if (!space || !strncmp(before, name, len))
+			continue;
+		snprintf(group, 32, "%.*s", (int)len, name);
+		(*at)++;
+		return true;
+	}
+	return false;
 }
 
 /* "a|b|c" as "a b c". */
@@ -121,9 +149,13 @@ static void zsh_command(FILE *to, const struct cli_command *c)
 		      : cli_complete_takes(c, "FILE") ? "; _files}'"
 						      : "}'",
 		      to);
-	} else if (strstr(c->args, "zsh")) {
+	} else if (cli_complete_is_choice(c)) {
 		fputs("(", to);
 		cli_complete_put_choices(to, c->args);
+		fputs(")'", to);
+	} else if (cli_complete_takes(c, "KEY")) {
+		fputs("(", to);
+		cli_complete_put_keys(to);
 		fputs(")'", to);
 	} else if (cli_complete_takes(c, "COMMAND]")) {
 		fputs("(", to);
@@ -147,21 +179,21 @@ static void zsh_cases(FILE *to, const char *group)
 
 static void zsh(FILE *to)
 {
-	static const char *const groups[] = { "image ", "pool ", "driver " };
+	char group[32];
 	fputs("#compdef sandbox-agent\n"
 	      "_sandbox_agent_names() { compadd -- ${(f)\"$(sandbox-agent -q ps 2>/dev/null)\"} }\n"
 	      "_sandbox_agent_sides() {\n"
 	      "\tcompadd -S '' -- ${^${(f)\"$(sandbox-agent -q ps "
 	      "2>/dev/null)\"}}:\n\t_files\n}\n\n",
 	      to);
-	for (size_t g = 0; g < CLI_LEN(groups); g++) {
-		int len = (int)strlen(groups[g]) - 1;
+	for (size_t at = 0; cli_complete_group(&at, group);) {
+		int len = (int)strlen(group) - 1;
 		fprintf(to, "_sandbox_agent_%.*s() {\n\tlocal state\n\t_arguments -C '1: :(", len,
-			groups[g]);
-		cli_complete_put_commands(to, groups[g]);
+			group);
+		cli_complete_put_commands(to, group);
 		fputs(")' '*:: :->rest'\n\t[[ $state == rest ]] || return\n\tcase $words[1] in\n",
 		      to);
-		zsh_cases(to, groups[g]);
+		zsh_cases(to, group);
 		fputs("\tesac\n}\n\n", to);
 	}
 	fputs("_sandbox_agent() {\n\tlocal state\n\t_arguments -C \\\n", to);
@@ -170,9 +202,9 @@ static void zsh(FILE *to)
 	cli_complete_put_commands(to, "");
 	fputs(")' '*:: :->rest'\n\t[[ $state == rest ]] || return\n\tcase $words[1] in\n", to);
 	zsh_cases(to, "");
-	for (size_t g = 0; g < CLI_LEN(groups); g++) {
-		int len = (int)strlen(groups[g]) - 1;
-		fprintf(to, "\t\t(%.*s) _sandbox_agent_%.*s ;;\n", len, groups[g], len, groups[g]);
+	for (size_t at = 0; cli_complete_group(&at, group);) {
+		int len = (int)strlen(group) - 1;
+		fprintf(to, "\t\t(%.*s) _sandbox_agent_%.*s ;;\n", len, group, len, group);
 	}
 	fputs("\tesac\n}\n\ncompdef _sandbox_agent sandbox-agent\n", to);
 }
@@ -237,7 +269,13 @@ static void fish_words(FILE *to, const struct cli_command *c)
 		cli_complete_put_agents(to);
 		fputs(cli_complete_takes(c, "|all") ? " all base'\n" : "'\n", to);
 	}
-	if (strstr(c->args, "zsh")) {
+	if (cli_complete_takes(c, "KEY")) {
+		fish_when(to, c);
+		fputs("-a '", to);
+		cli_complete_put_keys(to);
+		fputs("'\n", to);
+	}
+	if (cli_complete_is_choice(c)) {
 		fish_when(to, c);
 		fputs("-a '", to);
 		cli_complete_put_choices(to, c->args);
@@ -278,9 +316,10 @@ static void fish_command(FILE *to, const struct cli_command *c)
 
 static void fish(FILE *to)
 {
-	fputs("# fish completion for sandbox-agent\ncomplete -c sandbox-agent -f\n"
-	      "complete -c sandbox-agent -n __fish_use_subcommand -a 'image driver'\n",
-	      to);
+	char group[32];
+	fputs("# fish completion for sandbox-agent\ncomplete -c sandbox-agent -f\n", to);
+	for (size_t at = 0; cli_complete_group(&at, group);)
+		fprintf(to, "complete -c sandbox-agent -n __fish_use_subcommand -a %s\n", group);
 	cli_complete_each_option(to, NULL, fish_global);
 	for (size_t i = 0; cli_commands[i]; i++)
 		fish_command(to, cli_commands[i]);

@@ -46,12 +46,14 @@ static const char bash_walk[] = ") [[ ${COMP_WORDS[i+1]} == = ]] && ((i++)); ((i
 				"\t\t*)\n"
 				"\t\t\tcase $command in\n"
 				"\t\t\t\"\") command=$w ;;\n"
-				"\t\t\timage|driver|help) command=\"$command $w\" ;;\n"
-				"\t\t\t*) seen+=(\"$w\") ;;\n"
-				"\t\t\tesac ;;\n"
-				"\t\tesac\n"
-				"\tdone\n"
-				"\tcase $command in\n";
+				"\t\t\thelp";
+
+static const char bash_walked[] = ") command=\"$command $w\" ;;\n"
+				  "\t\t\t*) seen+=(\"$w\") ;;\n"
+				  "\t\t\tesac ;;\n"
+				  "\t\tesac\n"
+				  "\tdone\n"
+				  "\tcase $command in\n";
 
 static const char bash_end[] =
 	"\tesac\n"
@@ -159,7 +161,9 @@ static void bash_words(FILE *to, const struct cli_command *c)
 		cli_complete_put_agents(to);
 	if (cli_complete_takes(c, "|all"))
 		fputs(" all base", to);
-	if (strstr(c->args, "zsh"))
+	if (cli_complete_takes(c, "KEY"))
+		cli_complete_put_keys(to);
+	if (cli_complete_is_choice(c))
 		cli_complete_put_choices(to, c->args);
 	if (cli_complete_takes(c, "COMMAND]"))
 		cli_complete_put_commands(to, "");
@@ -184,25 +188,18 @@ static void bash_command(FILE *to, const struct cli_command *c)
 	fputs("\n\t\toptions=\"", to);
 	cli_complete_each_option(to, c, bash_option);
 	fprintf(to, "\" more=%s ;;\n",
-		cli_complete_takes(c, "...|") || cli_complete_takes(c, "NAME...") ? "again"
-		: cli_complete_takes(c, "SRC")                                    ? "sides"
-		: cli_complete_takes(c, "FILE")                                   ? "files"
-										  : "");
+		cli_complete_takes(c, "...|") || cli_complete_takes(c, "NAME...") ||
+				cli_complete_takes(c, "KEY...")
+			? "again"
+		: cli_complete_takes(c, "SRC")  ? "sides"
+		: cli_complete_takes(c, "FILE") ? "files"
+						: "");
 }
 
 static void bash_groups(FILE *to)
 {
-	char before[32] = "";
-	for (size_t i = 0; cli_commands[i]; i++) {
-		char group[32];
-		const char *space = strchr(cli_commands[i]->name, ' ');
-		if (!space)
-			continue;
-		snprintf(group, sizeof(group), "%.*s", (int)(space - cli_commands[i]->name) + 1,
-			 cli_commands[i]->name);
-		if (!strcmp(group, before))
-			continue;
-		snprintf(before, sizeof(before), "%s", group);
+	char group[32];
+	for (size_t at = 0; cli_complete_group(&at, group);) {
 		int len = (int)strlen(group) - 1;
 		fprintf(to, "\t\"%.*s\"|\"help %.*s\") words=\"", len, group, len, group);
 		cli_complete_put_commands(to, group);
@@ -214,7 +211,11 @@ void cli_complete_bash(FILE *to)
 {
 	fputs(bash_begin, to);
 	bash_all_valued(to);
+	char group[32];
 	fputs(bash_walk, to);
+	for (size_t at = 0; cli_complete_group(&at, group);)
+		fprintf(to, "|%.*s", (int)strlen(group) - 1, group);
+	fputs(bash_walked, to);
 	fputs("\t\"\")\n\t\tcase $prev in\n", to);
 	cli_complete_each_option(to, NULL, bash_value);
 	fputs("\t\tesac\n\t\twords=\"", to);
