@@ -225,7 +225,7 @@ static void man_setting(FILE *to, const struct sba_setting *s)
 	put_where(to, s);
 	fputs(")\n", to);
 	man_inline(to, s->help);
-	fputs("Built in: ", to);
+	fputs(".br\nBuilt in: ", to);
 	man_inline(to, usual(s));
 	if (s->variable)
 		fprintf(to, ".br\n\\fB%s\\fR\n", s->variable);
@@ -244,7 +244,7 @@ static void man(FILE *to)
 	const struct sba_setting *s;
 	fprintf(to,
 		".TH SANDBOX\\-AGENT\\-CONFIG 5 \"\" \"sandbox\\-agent %s\"\n.SH NAME\n"
-		"sandbox\\-agent\\-config \\- the settings of sandbox\\-agent(1)\n.SH "
+		"sandbox\\-agent\\-config \\- the settings of sandbox\\-agent\n.SH "
 		"DESCRIPTION\n",
 		sba_version());
 	man_text(to, before);

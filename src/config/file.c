@@ -47,7 +47,8 @@ static size_t keys_of(enum sba_section section, const char *ret[NAMES_MAX])
 		if (s->alias)
 			ret[n++] = s->alias;
 	}
-	for (int i = SBA_SECTION_PROVIDER; section == SBA_SECTION_TOP && i <= SBA_SECTION_POOL; i++)
+	for (enum sba_section i = SBA_SECTION_PROVIDER;
+	     section == SBA_SECTION_TOP && i <= SBA_SECTION_POOL; i++)
 		ret[n++] = sba_section_key(i);
 	return n;
 }
@@ -225,8 +226,8 @@ static int read_kind(const struct reader *top, enum sba_section section, const j
 static enum sba_section kind_of(const struct reader *r, const char *key)
 {
 	enum sba_section found = SBA_SECTION_TOP;
-	for (int i = SBA_SECTION_PROVIDER; r->section == SBA_SECTION_TOP && i <= SBA_SECTION_POOL;
-	     i++) {
+	for (enum sba_section i = SBA_SECTION_PROVIDER;
+	     r->section == SBA_SECTION_TOP && i <= SBA_SECTION_POOL; i++) {
 		if (!strcmp(sba_section_key(i), key))
 			found = i;
 	}

@@ -20,9 +20,9 @@ static const struct sba_entry *at_place(const struct sba_config *c, const char *
 	};
 	if (place < 2)
 		return sba_entry_find(c, key, sources[place], SBA_SECTION_TOP, "");
-	int section = SBA_SECTION_POOL - (place - 2);
-	if (section < SBA_SECTION_TOP)
+	if (place >= 2 + SBA_SECTION_KINDS)
 		return sba_entry_find(c, key, SBA_FROM_BUILT_IN, SBA_SECTION_TOP, "");
+	enum sba_section section = (enum sba_section)(SBA_SECTION_KINDS - 1 - (place - 2));
 	return names[section] ? sba_entry_find(c, key, SBA_FROM_FILE, section, names[section])
 			      : NULL;
 }
@@ -62,7 +62,7 @@ int64_t sba_config_number(const struct sba_config *c, const char *key,
 
 static enum sba_section section_of(const char *kind)
 {
-	for (int i = SBA_SECTION_PROVIDER; i <= SBA_SECTION_POOL; i++) {
+	for (enum sba_section i = SBA_SECTION_PROVIDER; i <= SBA_SECTION_POOL; i++) {
 		if (!strcmp(sba_section_key(i), kind))
 			return i;
 	}
