@@ -7,10 +7,24 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "channel/protocol.h"
 #include "guest/confine.h"
+
+/* Whoever could turn a link, or write where it leads, could have code of its own
+ * run as the guest. Engines mount and unpack through links of the image; before
+ * anything else runs is the time to see. */
+static bool is_well_placed(void)
+{
+	struct stat found;
+
+	return lstat(SBA_GUEST_DIR, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == 0 &&
+	       (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
 
 int sba_guest_idle(int argc, char **argv)
 {
@@ -19,8 +33,8 @@ int sba_guest_idle(int argc, char **argv)
 	(void)argv;
 	if (argc != 1)
 		return SBA_GUEST_USAGE;
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || !sba_guest_capabilities_drop() ||
-	    chdir("/") < 0)
+	if (!is_well_placed() || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+	    !sba_guest_capabilities_drop() || chdir("/") < 0)
 		return SBA_GUEST_FAILED;
 	signal(SIGCHLD, SIG_IGN);
 	sigemptyset(&ends);

@@ -216,11 +216,19 @@ static void a_link_in_its_place_is_refused(void **state)
 	(void)state;
 	const char *image = live_image("linked", "RUN ln -s /tmp /.sandbox-agent", NULL, NULL);
 	const struct sba_sandbox_options o = { .prefix = live.prefix, .image = image };
-	struct sba_sandbox *none = NULL;
+	struct sba_sandbox *s = NULL;
 	struct sba_error err = { 0 };
-	assert_int_equal(sba_sandbox_create(live.engine, &o, &none, &err), SBA_EREFUSED);
-	assert_non_null(strstr(err.text, "symbolic link at /.sandbox-agent"));
-	assert_int_equal(live_container_count(), 0);
+	if (sba_sandbox_create(live.engine, &o, &s, &err) < 0) {
+		assert_int_equal(err.code, SBA_EREFUSED);
+		assert_non_null(strstr(err.text, "symbolic link at /.sandbox-agent"));
+	} else {
+		/* Podman shows the volume, not the link: the guest finds it, and ends. */
+		LIVE_RESULT r;
+		live_sh(s, "true", &r);
+		assert_true(r.rc == SBA_EBROKEN);
+		sba_sandbox_close(s);
+	}
+	live_await_no_containers(END_MS);
 }
 
 static void root_finds_its_ca_file_too(void **state)
