@@ -155,7 +155,8 @@ int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 		rc = open_watch(p, err);
 	if (rc == 0)
 		rc = open_link(p, o, err);
-	if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND) {
+	/* Podman calls it an error of its own. */
+	if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND || rc == SBA_EENGINE) {
 		int dead = sba_sandbox_check_alive(s, "start a command", err);
 		rc = dead < 0 ? dead : rc;
 	}
