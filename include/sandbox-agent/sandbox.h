@@ -198,6 +198,34 @@ SBA_API int sba_sandbox_fork(struct sba_sandbox *parent, const struct sba_fork_o
 			     struct sba_sandbox **ret, struct sba_fork_report *ret_report,
 			     struct sba_error *err);
 
+/* ---- what goes through the rules of a sealed sandbox ---- */
+
+/* One connection that --allow let through, at its end, or one that was refused.
+ * Strings are lent for the call; host is "" where the request said none. */
+struct sba_connection {
+	const char *host; /* as it was asked for, in visible characters */
+	uint16_t port;
+	bool allowed;
+	const char *why;         /* it was refused or failed; NULL: all went well */
+	const char *rule;        /* what would have allowed it, where something would */
+	uint64_t sent, received; /* bytes, to the server and back */
+};
+
+/* The caller's memory; `connection` runs on a thread of the sandbox's, one call at
+ * a time. It must not wait for long, nor call anything of the sandbox. */
+struct sba_observer {
+	void (*connection)(void *user, const struct sba_connection *c);
+	void *user;
+	struct sba_observer *next; /* the sandbox's */
+};
+/* Tells of every connection from now on, those of this handle's commands; any
+ * number of observers. It may stay until the handle is closed. */
+SBA_API void sba_sandbox_observe(struct sba_sandbox *s, struct sba_observer *o);
+/* No call is under way, and none comes, once it has returned. */
+SBA_API void sba_sandbox_unobserve(struct sba_sandbox *s, struct sba_observer *o);
+/* One line about a refusal, with what would allow it; false if it was none. */
+SBA_API bool sba_connection_refusal(const struct sba_connection *c, char *ret, size_t size);
+
 /* ---- ports ---- */
 
 struct sba_port;

@@ -81,6 +81,7 @@ static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
 		rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);
 	if (rc < 0)
 		return rc;
+	a->max_tokens = o->max_tokens;
 	const struct sba_relay_options options = {
 		.upstream = o->base_url ? o->base_url : p->base_url,
 		.key = o->key,

@@ -19,7 +19,9 @@ struct sba_agent {
 	struct sba_relay *relay; /* the way to a real one, else */
 	uint16_t host_port;      /* where the model is here, on loopback */
 	char token[2 * SBA_TOKEN_BYTES + 1];
-	char *model_name; /* NULL: the driver's default */
+	char *model_name;   /* NULL: the driver's default */
+	int64_t max_tokens; /* 0: no limit */
+	bool budget_told;   /* that most of it is spent */
 	bool one_turn;
 	bool state_known;                     /* the fields below were read or set */
 	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
@@ -54,6 +56,26 @@ int sba_event_queue_put(void *user, const struct sba_event *event);
 const struct sba_event *sba_event_queue_take(struct sba_event_queue *q);
 bool sba_event_queue_empty(const struct sba_event_queue *q);
 void sba_event_queue_fini(struct sba_event_queue *q);
+
+/* ---- notices.c: what a turn has to say that its CLI does not ---- */
+
+struct sba_notices {
+	pthread_mutex_t lock;
+	struct sba_strv lines; /* said so far, each once */
+	size_t taken;
+	int fd; /* readable when there are new ones */
+	struct sba_observer observer;
+	struct sba_sandbox *sandbox; /* NULL: not open */
+};
+int sba_notices_open(struct sba_notices *n, struct sba_sandbox *s,
+		     struct sba_error *err) SBA_MUST_CHECK;
+void sba_notices_close(struct sba_notices *n);
+void sba_notices_say(struct sba_notices *n, const char *line); /* any thread */
+/* Says once that most of the agent's budget is spent. */
+void sba_notices_budget(struct sba_notices *n, struct sba_agent *a);
+void sba_notices_seen(struct sba_notices *n); /* makes fd unreadable */
+/* Puts the new ones into the queue. */
+int sba_notices_take(struct sba_notices *n, struct sba_event_queue *to) SBA_MUST_CHECK;
 
 /* ---- lines.c: a byte stream cut anywhere, into lines ---- */
 

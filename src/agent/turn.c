@@ -6,6 +6,7 @@
  */
 #include "agent/private.h"
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ enum {
 	IDLE_MS = 10 * 60 * 1000,
 	/* Some CLIs do not exit after their last word. */
 	DONE_GRACE_MS = 10 * 1000,
+	LOOK_MS = 1000,
 };
 
 /* Why we ended the CLI ourselves; none if it ended by itself. */
@@ -31,6 +33,7 @@ struct sba_turn {
 	char new_session[37];
 	struct sba_stream *stream;
 	struct sba_event_queue events;
+	struct sba_notices notices;
 	struct sba_lines lines;
 	struct sba_buf stderr_tail;
 	const char *piece; /* of stdout, not yet cut into lines; the process lends it */
@@ -138,6 +141,8 @@ static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sb
 		rc = sba_random_uuid(t->new_session, err);
 	if (rc == 0)
 		rc = start_stream(t, err);
+	if (rc == 0)
+		rc = sba_notices_open(&t->notices, t->agent->sandbox, err);
 	if (rc == 0)
 		rc = start_process(t, o, err);
 	t->began_ms = t->last_byte_ms = sba_now_ms();
@@ -423,6 +428,19 @@ static void keep_stderr(struct sba_turn *t, const char *data, size_t len)
 	sba_buf_put(&t->stderr_tail, data, len);
 }
 
+/* Until there is output, or a notice, or a wish to end it. Now and then the
+ * library must be asked for output, which is when it looks after the sandbox. */
+static void wait_output(struct sba_turn *t, int64_t wait_ms)
+{
+	struct pollfd p[] = {
+		{ sba_process_fd(t->process), sba_process_events(t->process), 0 },
+		{ t->notices.fd, POLLIN, 0 },
+	};
+	poll(p, SBA_ARRAY_LEN(p), wait_ms < 0 || wait_ms > LOOK_MS ? LOOK_MS : (int)wait_ms);
+	if (p[1].revents)
+		sba_notices_seen(&t->notices);
+}
+
 enum { WAIT_AGAIN = 1, WAIT_OVER = 0 };
 
 /* Waits for bytes: WAIT_AGAIN, WAIT_OVER at the end of the process's output,
@@ -439,14 +457,13 @@ static int wait_bytes(struct sba_turn *t, int64_t deadline_ms, struct sba_error 
 	bool callers = left >= 0 && (limit < 0 || left < limit);
 	enum sba_output which;
 	const char *data;
-	/* A prompt that is still on its way is pushed on every 50 ms at the latest. */
-	int64_t wait_ms = callers ? left : limit;
-	bool pushing = !t->stdin_closed && (wait_ms < 0 || wait_ms > 50);
-	ssize_t n = sba_process_read(t->process, pushing ? 50 : wait_ms, &which, &data, &why);
-	if (n == SBA_ETIMEOUT && callers && !pushing)
+	ssize_t n = sba_process_read(t->process, 0, &which, &data, &why);
+	if (n == SBA_ETIMEOUT && callers && left == 0)
 		return sba_fail(err, SBA_ETIMEOUT, "no event in time");
-	if (n == SBA_ETIMEOUT)
+	if (n == SBA_ETIMEOUT) {
+		wait_output(t, callers ? left : limit);
 		return WAIT_AGAIN;
+	}
 	if (n <= 0)
 		return WAIT_OVER;
 	t->last_byte_ms = sba_now_ms();
@@ -473,6 +490,9 @@ int sba_turn_next(struct sba_turn *t, int64_t wait_ms, const struct sba_event **
 {
 	int64_t deadline = wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
 	for (;;) {
+		sba_notices_budget(&t->notices, t->agent);
+		if (sba_notices_take(&t->notices, &t->events) < 0)
+			sba_log("agent", "a notice was lost");
 		const struct sba_event *event = sba_event_queue_take(&t->events);
 		if (event) {
 			*ret = event;
@@ -506,6 +526,7 @@ void sba_turn_cancel(struct sba_turn *t)
 {
 	atomic_store(&t->canceled, true);
 	sba_process_cancel(t->process);
+	sba_event_fire(t->notices.fd);
 }
 
 void sba_turn_free(struct sba_turn *t)
@@ -516,6 +537,7 @@ void sba_turn_free(struct sba_turn *t)
 	if (t->model_port)
 		sba_sandbox_unforward(t->agent->sandbox, t->agent->host_port);
 	sba_stream_free(t->stream);
+	sba_notices_close(&t->notices);
 	sba_event_queue_fini(&t->events);
 	sba_lines_fini(&t->lines);
 	sba_buf_fini(&t->stderr_tail);

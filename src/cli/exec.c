@@ -340,6 +340,18 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	return status;
 }
 
+/* On a thread of the sandbox's: one write, so that lines stay whole. */
+static void tell_refusal(void *user, const struct sba_connection *c)
+{
+	char line[1024];
+	const struct cli *cli = user;
+	if (!sba_connection_refusal(c, line, sizeof(line)))
+		return;
+	CLI_FREE char *shown = cli_line(&cli->look, line, 0);
+	if (shown)
+		fprintf(stderr, "%s\n", shown);
+}
+
 int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
 		 const char *const *argv)
 {
@@ -354,6 +366,9 @@ int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
 	if (cli->json)
 		cli_json_line(json_pack("{s:i, s:s, s:s}", "v", 1, "type", "start", "sandbox",
 					sba_sandbox_info(box)->name));
+	struct sba_observer refusals = { .connection = tell_refusal, .user = cli };
+	if (cli->verbose && !cli->json && !o->tty)
+		sba_sandbox_observe(box, &refusals);
 	int status = in_sandbox(cli, box, o, argv);
 	sba_sandbox_close(box);
 	return cli_signals_exit(cli, status, "the command was ended, the sandbox lives on");

@@ -14,6 +14,7 @@
 enum {
 	ASKED_MAX = 256,   /* bytes of a target that are recorded where it was not understood */
 	ANSWER_MAX = 4096, /* an answer of our own */
+	REASON_MAX = INET6_ADDRSTRLEN + 64,
 };
 
 struct connection {
@@ -26,7 +27,9 @@ struct connection {
 	struct sba_lookup *lookup;
 	bool understood; /* request is set */
 	bool allowed;
-	bool answered; /* bytes of an answer are on their way */
+	bool answered;                      /* bytes of an answer are on their way */
+	char rule[SBA_PROXY_RULE_TEXT_MAX]; /* that would allow it; "" */
+	char reason[REASON_MAX];
 	uint64_t sent, received;
 };
 
@@ -105,16 +108,15 @@ static void answer_failure(struct connection *c, const struct sba_error *err)
 
 /* ---- judgement ---- */
 
-static int refuse(struct sba_error *err, const char *host, uint16_t port, const char *why)
+static int refuse(struct connection *c, const char *host, const char *why, struct sba_error *err)
 {
-	char rule[SBA_PROXY_RULE_TEXT_MAX];
-	sba_proxy_rule_for(host, port, rule);
+	sba_proxy_rule_for(host, c->request.authority.port, c->rule);
 	sba_fail(err, SBA_EREFUSED, "refused: %s; its owner can allow it with: --allow %s", why,
-		 rule);
+		 c->rule);
 	return fail_status(err, 403, SBA_EREFUSED);
 }
 
-static int judge_name(const struct connection *c, struct sba_error *err)
+static int judge_name(struct connection *c, struct sba_error *err)
 {
 	const struct sba_proxy_authority *a = &c->request.authority;
 	char why[SBA_HOST_NAME_MAX + 64];
@@ -124,7 +126,8 @@ static int judge_name(const struct connection *c, struct sba_error *err)
 		 strchr(a->host, ':') ? "[%s]:%u is not in the rules of this sandbox"
 				      : "%s:%u is not in the rules of this sandbox",
 		 a->host, a->port);
-	return refuse(err, a->host, a->port, why);
+	snprintf(c->reason, sizeof(c->reason), "no rule");
+	return refuse(c, a->host, why, err);
 }
 
 /* A way to 127.0.0.1 by another spelling; rules may well name it. */
@@ -141,20 +144,22 @@ static bool is_own_loopback(const struct sba_proxy_ip *ip)
 	return memcmp(v4, loop, sizeof(loop)) == 0 || memcmp(v4, zero, sizeof(zero)) == 0;
 }
 
-static int refuse_address(const struct connection *c, const struct sba_proxy_ip *ip,
+static int refuse_address(struct connection *c, const struct sba_proxy_ip *ip,
 			  struct sba_error *err)
 {
 	const struct sba_proxy_authority *a = &c->request.authority;
 	const struct sba_proxy_range *range = sba_proxy_range_of(ip);
 	char text[INET6_ADDRSTRLEN], why[SBA_HOST_NAME_MAX + INET6_ADDRSTRLEN + 128];
 	sba_proxy_ip_text(ip, text);
+	const char *verb = strcmp(a->host, text) == 0 ? "is" : "resolves to";
+	const char *kind = range ? range->kind : "an address";
 	snprintf(why, sizeof(why), "%s %s %s, %s which no rule of this sandbox names", a->host,
-		 strcmp(a->host, text) == 0 ? "is" : "resolves to", text,
-		 range ? range->kind : "an address");
-	return refuse(err, text, a->port, why);
+		 verb, text, kind);
+	snprintf(c->reason, sizeof(c->reason), "it %s %s, %s", verb, text, kind);
+	return refuse(c, text, why, err);
 }
 
-static int judge_address(const struct connection *c, const struct sockaddr *address,
+static int judge_address(struct connection *c, const struct sockaddr *address,
 			 struct sba_error *err)
 {
 	uint16_t port = c->request.authority.port;
@@ -172,8 +177,7 @@ static int judge_address(const struct connection *c, const struct sockaddr *addr
 
 /* Keeps the addresses that may be connected to; if there are none, err says why
  * of the first. */
-static int judge_addresses(const struct connection *c, struct sba_addresses *all,
-			   struct sba_error *err)
+static int judge_addresses(struct connection *c, struct sba_addresses *all, struct sba_error *err)
 {
 	struct sba_error later;
 	size_t kept = 0;
@@ -317,6 +321,8 @@ static void record(const struct connection *c, const char *why)
 		.host = "",
 		.allowed = c->allowed,
 		.why = why,
+		.reason = c->allowed || !c->rule[0] ? NULL : c->reason,
+		.rule = c->allowed || !c->rule[0] ? NULL : c->rule,
 		.sent = c->sent,
 		.received = c->received,
 	};
@@ -357,10 +363,11 @@ static void finish(struct connection *c, int rc, const struct sba_error *err)
 {
 	bool silent = c->in.len == 0; /* came and went */
 	bool broken = rc < 0 && c->answered;
-	if (rc < 0 && !c->answered && !silent && rc != SBA_ECANCELED)
-		answer_failure(c, err);
+	/* First: whoever acts on the answer finds the record. */
 	if (!silent)
 		record(c, rc < 0 ? err->text : NULL);
+	if (rc < 0 && !c->answered && !silent && rc != SBA_ECANCELED)
+		answer_failure(c, err);
 	if (broken) {
 		reset_on_close(c->client);
 		reset_on_close(c->server);

@@ -42,13 +42,15 @@ bool sba_rules_allow_address(const struct sba_rules *r, const struct sockaddr *a
 
 /* ---- the proxy (proxy.c) ---- */
 
-/* One connection or refusal, for the record, at its end. Called on the proxy's
- * threads, one at a time; it must not close the proxy. */
+/* One connection at its end, or one refusal before it is answered, for the record. Called on the
+ * proxy's threads, one at a time; it must not close the proxy. */
 struct sba_proxy_event {
 	const char *host; /* normalised, or visible bytes of what was asked; may be "" */
 	uint16_t port;
 	bool allowed;
 	const char *why;         /* of a refusal or a failure; NULL: all went well */
+	const char *reason;      /* of a refusal by the rules: why, in a few words; else NULL */
+	const char *rule;        /* ... and the rule that would allow it */
 	uint64_t sent, received; /* bytes to and from the server */
 };
 typedef void sba_proxy_event_fn(void *user, const struct sba_proxy_event *event);

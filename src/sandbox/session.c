@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "proxy/proxy.h"
-
 enum { OPEN_MS = 30 * 1000 };
 
 /* One channel and the thread that waits for the end of its container: the
@@ -33,6 +31,7 @@ int sba_session_new_with(struct sba_sandbox *s, sba_session_open_fn *open, void 
 	n->open_user = user;
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_cond_init(&n->changed, NULL);
+	pthread_mutex_init(&n->observers_lock, NULL);
 	*ret = n;
 	return 0;
 }
@@ -129,6 +128,7 @@ void sba_session_free(struct sba_session *n)
 		return;
 	sba_hold_release(n->now);
 	sba_proxy_close(n->proxy);
+	pthread_mutex_destroy(&n->observers_lock);
 	pthread_cond_destroy(&n->changed);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
@@ -155,7 +155,9 @@ static int open_proxy(struct sba_session *n, struct sba_error *err)
 		return 0;
 	SBA_STRV struct sba_strv rules = { 0 };
 	int rc = split_rules(allow, &rules, err);
-	const struct sba_proxy_options options = { .allow = (const char *const *)rules.v };
+	const struct sba_proxy_options options = { .allow = (const char *const *)rules.v,
+						   .event = sba_session_tell,
+						   .user = n };
 	if (rc == 0)
 		rc = sba_proxy_open(&options, &n->proxy, err);
 	return rc;

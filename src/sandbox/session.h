@@ -10,6 +10,7 @@
 #define SBA_SANDBOX_SESSION_H
 
 #include "channel/channel.h"
+#include "proxy/proxy.h"
 #include "sandbox/private.h"
 
 struct sba_session;
@@ -49,8 +50,6 @@ struct sba_forward {
 	unsigned users;        /* 0: free */
 };
 
-struct sba_proxy;
-
 struct sba_session {
 	struct sba_sandbox *sandbox;
 	sba_session_open_fn *open; /* NULL: by the engine */
@@ -64,8 +63,13 @@ struct sba_session {
 	struct sba_error failure; /* of the last one; code 0: it went well */
 	struct sba_forward forwards[SBA_FORWARDS_MAX];
 	struct sba_proxy *proxy;
-	uint16_t proxy_port; /* inside */
+	uint16_t proxy_port;            /* inside */
+	pthread_mutex_t observers_lock; /* of all below; held while they are told */
+	struct sba_observer *observers;
 };
+
+/* An sba_proxy_event_fn; user is the session. */
+void sba_session_tell(void *session, const struct sba_proxy_event *e);
 
 /* For what is asked of the guest at once. */
 struct sba_until sba_session_until(const struct sba_session *n);

@@ -13,6 +13,7 @@
 #include "support/live.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,18 @@ static void the_model_is_reached_through_the_channel_on_an_open_network_too(void
 
 /* ---- rules ---- */
 
+struct seen {
+	int let_through, refused;
+	char line[512];
+};
+
+static void note_connection(void *user, const struct sba_connection *c)
+{
+	struct seen *s = user;
+	s->let_through += c->allowed;
+	s->refused += sba_connection_refusal(c, s->line, sizeof(s->line));
+}
+
 static void a_rule_opens_what_it_names_and_nothing_else(void **state)
 {
 	(void)state;
@@ -211,6 +224,9 @@ static void a_rule_opens_what_it_names_and_nothing_else(void **state)
 	struct sba_sandbox *s =
 		live_sandbox((struct sba_sandbox_options){ .image = base_image, .allow = allow });
 	assert_string_equal(sba_sandbox_info(s)->network, "sealed");
+	struct seen seen = { .let_through = 0 };
+	struct sba_observer observer = { .connection = note_connection, .user = &seen };
+	sba_sandbox_observe(s, &observer);
 	/* Loopback is asked directly by custom; here the proxy is meant. */
 	snprintf(script, sizeof(script), "curl -sS --noproxy '' http://127.0.0.1:%u/",
 		 (unsigned)named.port);
@@ -230,7 +246,20 @@ static void a_rule_opens_what_it_names_and_nothing_else(void **state)
 	assert_non_null(strstr(refused, "403"));
 	assert_int_equal(atomic_load(&other.served), 0);
 	assert_int_equal(atomic_load(&named.served), 2);
+	snprintf(script, sizeof(script),
+		 "network: 127.0.0.1:%u refused: no rule; --allow %s would allow it",
+		 (unsigned)other.port, rule);
+	sba_sandbox_unobserve(s, &observer);
+	assert_int_equal(seen.refused, 2);
+	LIVE_CHILD verbose;
+	char command[128];
+	snprintf(command, sizeof(command), "curl -sS --noproxy '' http://127.0.0.1:%u/",
+		 (unsigned)other.port);
+	RUN(&verbose, "exec", "-v", sba_sandbox_info(s)->name, "--", "sh", "-c", command);
+	live_assert_says(&verbose, 0, script);
+	assert_string_equal(seen.line, script);
 	live_remove(s);
+	assert_in_range(seen.let_through, 1, 2);
 	server_stop(&named);
 	server_stop(&other);
 }
@@ -468,6 +497,31 @@ static void a_chat_and_an_exec_share_a_sandbox(void **state)
 	live_assert_says(&rm, 0, NULL);
 }
 
+/* Clients of their own, of which one is killed. */
+static void two_execs_at_once_end_each_for_itself(void **state)
+{
+	static const char *const first[] = { "exec", "pair", "--",
+					     "sh",   "-c",   "echo up; sleep 1000; echo never",
+					     NULL };
+	static const char *const second[] = { "exec", "pair", "--",
+					      "sh",   "-c",   "echo up; sleep 2; echo down",
+					      NULL };
+	(void)state;
+	LIVE_CHILD one, two;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "pair" });
+	live_start(&one, &(struct live_start){ .argv = first });
+	live_start(&two, &(struct live_start){ .argv = second });
+	live_child_await(&one, "up\n", 20000);
+	live_child_await(&two, "up\n", 20000);
+	assert_int_equal(kill(one.pid, SIGKILL), 0);
+	live_child_end(&one, 10000);
+	live_await_inside(sba_sandbox_container(s), "sleep 1000", false, 15000);
+	live_child_end(&two, 30000);
+	live_assert_says(&two, 0, NULL);
+	assert_string_equal(two.out.data, "up\ndown\n");
+	live_remove(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -484,6 +538,7 @@ int main(void)
 		LIVE_TEST(a_port_opened_for_one_sandbox_is_not_anothers),
 		LIVE_TEST(two_clients_of_one_sandbox_do_not_disturb_each_other),
 		LIVE_TEST(a_chat_and_an_exec_share_a_sandbox),
+		LIVE_TEST(two_execs_at_once_end_each_for_itself),
 		LIVE_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, begin, live_end);

@@ -26,6 +26,8 @@ static void a_name_without_a_rule_is_refused_and_never_looked_up(void **state)
 	assert_int_equal(e.port, 8443);
 	assert_false(e.allowed);
 	assert_non_null(strstr(e.why, "--allow leak.example:8443"));
+	assert_string_equal(e.reason, "no rule");
+	assert_string_equal(e.rule, "leak.example:8443");
 }
 
 static void a_refusal_is_told_in_the_status_line_too(void **state)
@@ -75,6 +77,7 @@ static void a_name_of_a_special_address_is_refused_with_the_address(void **state
 		 "of this sandbox names; its owner can allow it with: --allow 10.0.0.1:%u",
 		 w->port);
 	assert_string_equal(e.why, words);
+	assert_string_equal(e.reason, "it resolves to 10.0.0.1, a private address");
 	assert_false(e.allowed);
 }
 

@@ -23,6 +23,7 @@ struct seen {
 	uint16_t port;
 	bool allowed;
 	char why[SBA_ERROR_TEXT_MAX];
+	char reason[128], rule[300];
 	uint64_t sent, received;
 };
 
@@ -109,6 +110,8 @@ static inline void world_event(void *user, const struct sba_proxy_event *e)
 	struct seen *s = &w->events[w->events_n++];
 	snprintf(s->host, sizeof(s->host), "%s", e->host);
 	snprintf(s->why, sizeof(s->why), "%s", e->why ? e->why : "");
+	snprintf(s->reason, sizeof(s->reason), "%s", e->reason ? e->reason : "");
+	snprintf(s->rule, sizeof(s->rule), "%s", e->rule ? e->rule : "");
 	s->port = e->port;
 	s->allowed = e->allowed;
 	s->sent = e->sent;
