@@ -41,6 +41,7 @@ enum sba_code {
 	SBA_ETIMEOUT = -20,    /* a deadline passed */
 	SBA_ECANCELED = -21,   /* cancelled by the caller */
 	SBA_EBUDGET = -22,     /* a budget of tokens or requests is spent */
+	SBA_EBUSY = -23,       /* another turn, or another holder of a lock, is at work */
 };
 
 enum {

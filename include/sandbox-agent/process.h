@@ -29,7 +29,11 @@ struct sba_exec_options {
 	bool tty;                /* a terminal: stdout and stderr arrive together as stdout */
 	unsigned short rows, columns; /* of the terminal; 0: 24 x 80 */
 	int64_t max_output; /* bytes of both streams together that are passed on; 0: all */
-	bool detach;        /* goes on after the handle is closed or the client has died */
+	/* Not while another command of the sandbox holds this name (letters, digits, '.', '_',
+	 * '-'; 64 at most), whoever started it; NULL: none. SBA_LOCKED after the wait. */
+	const char *lock;
+	int64_t lock_wait_ms; /* 0: not at all */
+	bool detach;          /* goes on after the handle is closed or the client has died */
 	/* May signal and trace processes that other commands started. Without it a
 	 * command reaches its own alone (Linux 6.12; older kernels know no such limit),
 	 * and its end is certain: one stroke of the kernel hits its whole tree. */
@@ -82,6 +86,7 @@ enum sba_exit_kind {
 	SBA_NO_WORKDIR, /* number: errno */
 	SBA_NO_PROCESS, /* the sandbox's process limit is full */
 	SBA_DETACHED,   /* it runs on */
+	SBA_LOCKED,     /* another command holds its lock: it was not started */
 };
 
 struct sba_exit {

@@ -288,6 +288,7 @@ static void judge_exit(struct sba_turn *t, const struct sba_exit *e)
 	case SBA_SIGNALED:
 	case SBA_CANNOT_RUN:
 	case SBA_DETACHED:
+	case SBA_LOCKED:
 		break;
 	}
 	judge_budget(t);

@@ -33,6 +33,7 @@ static const struct sba_code_info codes[] = {
 	{ SBA_ETIMEOUT, "timeout", 124, true },
 	{ SBA_ECANCELED, "canceled", 130, false },
 	{ SBA_EBUDGET, "budget", 5, false },
+	{ SBA_EBUSY, "busy", 1, true },
 };
 
 const struct sba_code_info *sba_code_info(int code)

@@ -20,12 +20,14 @@
  * sba_record_kind, NUMBER a decimal.
  * stdout begins with a SBA_RECORD_BEGUN, written before the command is
  * started: whatever comes before it, or instead of it, is the engine's own
- * word that it could not start the guest. After the command has ended the
- * same end record is written on stdout and on stderr, since the engine carries
- * the two apart: each stream is complete when its own has come. Where processes
- * that the command left behind hold its output, what they say within a moment
- * comes before the end record; if they go on holding it, a SBA_RECORD_HELD on
- * stdout tells that, and what comes later is theirs and is dropped.
+ * word that it could not start the guest. A command that waits for a lock has
+ * not begun; one that does not get it never does, and there is only its end.
+ * After the command has ended the same end record is written on stdout and on
+ * stderr, since the engine carries the two apart: each stream is complete when
+ * its own has come. Where processes that the command left behind hold its
+ * output, what they say within a moment comes before the end record; if they go
+ * on holding it, a SBA_RECORD_HELD on stdout tells that, and what comes later is
+ * theirs and is dropped.
  */
 #ifndef SBA_PROTOCOL_H
 #define SBA_PROTOCOL_H
@@ -45,6 +47,7 @@ enum {
 	SBA_RUN_NONCE_LEN = 32,
 	SBA_RUN_FRAME_MAX = 16 * 1024 * 1024,
 	SBA_RUN_ID_MAX = 64,
+	SBA_RUN_LOCK_MAX = 64, /* of a lock's name: letters, digits, '.', '_', '-' */
 };
 
 enum sba_run_frame {
@@ -57,6 +60,8 @@ enum sba_run_frame {
 	SBA_RUN_TTY = 'T',      /* "ROWSxCOLS": the command gets a terminal of the guest's own */
 	SBA_RUN_DETACH = 'B',   /* outlive the client: end of stdin is not a reason to end */
 	SBA_RUN_OTHERS = 'O',   /* may signal processes of other commands: no signal scope */
+	SBA_RUN_LOCK = 'L',     /* "MS NAME": not while another command holds that name, which is
+				 * waited for so long */
 	SBA_RUN_GO = 'G',       /* start */
 	/* after SBA_RUN_GO */
 	SBA_RUN_DATA = 'I',   /* bytes for the command's stdin */
@@ -85,6 +90,7 @@ enum sba_record_kind {
 	SBA_END_PROTOCOL = 'p',  /* the host sent nonsense; NUMBER: frame type */
 	SBA_END_SURVIVORS = 'v', /* the tree could not be ended, so the sandbox ends; NUMBER:
 				  * processes left */
+	SBA_END_LOCKED = 'l',    /* another command holds the name of SBA_RUN_LOCK */
 	SBA_END_OOM = 'o',       /* ended by SIGKILL while the cgroup's oom_kill counter rose */
 };
 

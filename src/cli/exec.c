@@ -195,6 +195,7 @@ static int explain(struct session *s, const struct sba_exit *e)
 	case SBA_SIGNALED:
 	case SBA_WAS_CANCELED:
 	case SBA_DETACHED:
+	case SBA_LOCKED:
 		break;
 	}
 	return status;

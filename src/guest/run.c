@@ -6,6 +6,7 @@
 #include "guest/guest.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
@@ -15,11 +16,15 @@
 #include "channel/protocol.h"
 #include "guest/confine.h"
 #include "guest/kill.h"
+#include "guest/lock.h"
 #include "guest/parse.h"
 #include "guest/proc.h"
 #include "guest/supervise.h"
 
-enum { LIFE_MIN_MS = 400 }; /* longer than the reaper's period */
+enum {
+	LIFE_MIN_MS = 400,   /* longer than the reaper's period */
+	LOCK_RETRY_MS = 100, /* where a lock's holder cannot be watched */
+};
 
 static bool prepare(void)
 {
@@ -67,24 +72,80 @@ static bool read_start(struct sba_guest_input *input, struct sba_guest_start *st
 	return step == SBA_STEP_GO;
 }
 
+/* One round of waiting for the holder's end; false: there is no reason to go on. */
+static bool await_holder(struct sba_guest_command *command, int64_t limit,
+			 struct sba_guest_end *ret_end)
+{
+	int64_t left = limit - sba_guest_now_ms(CLOCK_MONOTONIC);
+	int watch = sba_guest_lock_watch(command->start->lock);
+	bool hungry = sba_guest_input_hungry(&command->input);
+	struct pollfd polls[] = { { watch, 0, 0 },
+				  { STDIN_FILENO, hungry ? POLLIN : 0, 0 },
+				  { command->sigfd, POLLIN, 0 } };
+
+	if (watch < 0 && left > LOCK_RETRY_MS)
+		left = LOCK_RETRY_MS;
+	poll(polls, sizeof(polls) / sizeof(polls[0]), (int)left);
+	if (watch >= 0)
+		close(watch);
+	if (hungry && polls[1].revents)
+		sba_guest_input_read(&command->input);
+	*ret_end = (struct sba_guest_end){ SBA_END_CANCELED, 0 };
+	return !command->input.ended && !(polls[1].revents & (POLLHUP | POLLERR)) &&
+	       !polls[2].revents;
+}
+
+/* The descriptor that holds the name stays open until we end. */
+static bool take_lock(struct sba_guest_command *command, struct sba_guest_end *ret_end)
+{
+	const struct sba_guest_start *start = command->start;
+	int64_t limit = sba_guest_now_ms(CLOCK_MONOTONIC) + start->lock_wait_ms;
+
+	while (start->lock[0] != '\0' && sba_guest_lock_take(start->lock) < 0) {
+		if (errno != EADDRINUSE) {
+			*ret_end = (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
+			return false;
+		}
+		if (sba_guest_now_ms(CLOCK_MONOTONIC) >= limit) {
+			*ret_end = (struct sba_guest_end){ SBA_END_LOCKED, 0 };
+			return false;
+		}
+		if (!await_holder(command, limit, ret_end))
+			return false;
+	}
+	return true;
+}
+
+/* All that comes before the command's first word; false: *ret_end says why not. */
+static bool get_ready(struct sba_guest_command *command, struct sba_guest_start *start,
+		      struct sba_guest_end *ret_end)
+{
+	bool wanted = read_start(&command->input, start, ret_end);
+
+	command->start = start;
+	command->sigfd = open_signals();
+	if (wanted && command->sigfd < 0) {
+		*ret_end = (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
+		wanted = false;
+	}
+	/* Without its lock it does not begin. */
+	if (wanted && !take_lock(command, ret_end))
+		return false;
+	sba_guest_begun_write(start->nonce);
+	return wanted;
+}
+
 static struct sba_guest_end run_command(struct sba_guest_command *command,
 					struct sba_guest_start *start)
 {
 	struct sba_guest_end end;
 	struct sba_guest_child child;
 
-	bool wanted = read_start(&command->input, start, &end);
-
-	sba_guest_begun_write(start->nonce);
-	if (!wanted)
+	if (!get_ready(command, start, &end))
 		return end;
-	command->start = start;
 	command->deadline = start->deadline_ms > 0
 				    ? sba_guest_now_ms(CLOCK_MONOTONIC) + start->deadline_ms
 				    : -1;
-	command->sigfd = open_signals();
-	if (command->sigfd < 0)
-		return (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
 	command->tree.proc = sba_guest_proc_open();
 	command->oom_before = sba_guest_oom_count();
 	command->tree.scoped = !start->signal_others && sba_guest_scope_enter();

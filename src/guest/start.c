@@ -10,6 +10,8 @@
 
 #include "guest/parse.h"
 
+_Static_assert(SBA_RUN_LOCK_MAX >= SBA_RUN_ID_MAX, "a lock's name is parsed as an id");
+
 /* A year; keeps sums with a clock inside int64_t. */
 static const uint64_t deadline_max_ms = 366ULL * 24 * 3600 * 1000;
 
@@ -99,6 +101,20 @@ static bool take_deadline(struct sba_guest_start *start, size_t len)
 	return true;
 }
 
+static bool take_lock(struct sba_guest_start *start)
+{
+	const char *space = strchr(start->payload, ' ');
+	uint64_t ms;
+
+	if (!space || start->lock[0] != '\0' || !sba_guest_parse_id(space + 1) ||
+	    !sba_guest_parse_number(start->payload, (size_t)(space - start->payload),
+				    deadline_max_ms, &ms))
+		return false;
+	memcpy(start->lock, space + 1, strlen(space + 1) + 1);
+	start->lock_wait_ms = (int64_t)ms;
+	return true;
+}
+
 static bool take_frame(struct sba_guest_start *start, uint8_t type, size_t len)
 {
 	/* No payload before GO may hold a NUL: it would cut the string short. */
@@ -118,6 +134,8 @@ static bool take_frame(struct sba_guest_start *start, uint8_t type, size_t len)
 	case SBA_RUN_TTY:
 		start->tty = true;
 		return sba_guest_parse_size(start->payload, len, &start->size);
+	case SBA_RUN_LOCK:
+		return take_lock(start);
 	case SBA_RUN_DETACH:
 		start->detach = true;
 		return len == 0;

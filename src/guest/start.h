@@ -35,6 +35,8 @@ struct sba_guest_start {
 	bool tty;
 	struct winsize size;
 	bool detach;
+	char lock[SBA_RUN_LOCK_MAX + 1]; /* "": none */
+	int64_t lock_wait_ms;
 	bool signal_others;
 	/* the frame under way */
 	char *payload;

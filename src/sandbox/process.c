@@ -68,6 +68,13 @@ static void on_cancel(struct sba_process *p)
 	if (p->cancel_sent)
 		return;
 	p->cancel_sent = true;
+	/* Behind the input that waits with it nobody would read the wish; the end of
+	 * the stream is seen. */
+	if (p->locks && !p->begun) {
+		p->exit = (struct sba_exit){ .kind = SBA_WAS_CANCELED };
+		p->over = true;
+		return;
+	}
 	p->give_up_ms = sba_until_in(SBA_PROCESS_END_GRACE_MS).deadline_ms;
 	sba_process_frame(p, SBA_RUN_CANCEL, "", 0);
 }
@@ -139,6 +146,8 @@ static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_erro
 static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	for (;;) {
+		if (p->over)
+			return 0;
 		int rc = sba_process_check_overdue(p, err);
 		if (rc == 0)
 			rc = sba_process_flush(p, err);
@@ -223,6 +232,22 @@ ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output
 		if (rc < 0)
 			return rc;
 	}
+}
+
+int sba_process_await_begin(struct sba_process *p, struct sba_error *err)
+{
+	enum sba_output which;
+	const char *data;
+	while (!p->begun && !p->over) {
+		int rc = p->piece_len > 0 ? 1 : next_piece(p, SBA_NEVER, err);
+		if (rc == 0 && !p->over)
+			rc = sba_process_explain_loss(p, &(struct sba_error){ 0 }, err);
+		if (rc < 0)
+			return rc;
+		while (p->piece_len > 0 && next_output(p, &which, &data) > 0)
+			;
+	}
+	return 0;
 }
 
 /* Discards output until the end is known. */

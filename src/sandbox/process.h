@@ -26,6 +26,7 @@ struct sba_process {
 	int cancel_fd; /* eventfd: sba_process_cancel() */
 	int watch_fd;  /* epoll over it and the engine's cancel token */
 	bool cancel_sent, stdin_closed, detach;
+	bool locks;          /* it may wait for a lock before it begins */
 	int64_t output_left; /* of max_output; negative: no limit */
 	uint64_t dropped;    /* beyond it */
 	bool told_dropped;   /* the reader knows, or does not care */
@@ -46,6 +47,10 @@ void sba_process_frame(struct sba_process *p, char type, const void *data, size_
 void sba_process_frame_text(struct sba_process *p, char type, const char *text);
 /* Sends what goes without waiting. */
 int sba_process_flush(struct sba_process *p, struct sba_error *err) SBA_MUST_CHECK;
+
+/* Waits until the command is started, or will not be: what it says meanwhile is
+ * dropped. */
+int sba_process_await_begin(struct sba_process *p, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- process_end.c: how it ended, or why that will not be known ---- */
 

@@ -27,7 +27,7 @@ static void set_exit(struct sba_process *p, const struct sba_record *r)
 		{ SBA_END_DEADLINE, SBA_TIMED_OUT }, { SBA_END_CANCELED, SBA_WAS_CANCELED },
 		{ SBA_END_NOTFOUND, SBA_NOT_FOUND }, { SBA_END_CANNOT, SBA_CANNOT_RUN },
 		{ SBA_END_CWD, SBA_NO_WORKDIR },     { SBA_END_FORK, SBA_NO_PROCESS },
-		{ SBA_END_OOM, SBA_OUT_OF_MEMORY },
+		{ SBA_END_OOM, SBA_OUT_OF_MEMORY },  { SBA_END_LOCKED, SBA_LOCKED },
 	};
 	for (size_t i = 0; i < SBA_ARRAY_LEN(kinds); i++) {
 		if (kinds[i].kind == r->kind) {
@@ -200,6 +200,7 @@ int sba_exit_status(const struct sba_exit *e)
 	case SBA_CANNOT_RUN:
 	case SBA_NO_WORKDIR:
 	case SBA_NO_PROCESS:
+	case SBA_LOCKED:
 		return 126;
 	case SBA_DETACHED:
 		break;

@@ -33,7 +33,7 @@ static void put_proxy(struct sba_process *p)
 
 static void put_start(struct sba_process *p, const struct sba_exec_options *o, const char *nonce)
 {
-	char text[64];
+	char text[128];
 	sba_process_frame(p, SBA_RUN_NONCE, nonce, SBA_RUN_NONCE_LEN);
 	for (size_t i = 0; o->argv[i]; i++)
 		sba_process_frame_text(p, SBA_RUN_ARG, o->argv[i]);
@@ -50,6 +50,10 @@ static void put_start(struct sba_process *p, const struct sba_exec_options *o, c
 		snprintf(text, sizeof(text), "%ux%u", o->rows ? o->rows : 24U,
 			 o->columns ? o->columns : 80U);
 		sba_process_frame_text(p, SBA_RUN_TTY, text);
+	}
+	if (o->lock) {
+		snprintf(text, sizeof(text), "%lld %s", (long long)o->lock_wait_ms, o->lock);
+		sba_process_frame_text(p, SBA_RUN_LOCK, text);
 	}
 	if (o->detach)
 		sba_process_frame(p, SBA_RUN_DETACH, "", 0);
@@ -89,6 +93,8 @@ static int check_options(const struct sba_exec_options *o, struct sba_error *err
 			return sba_fail(err, SBA_EINVAL, "environment: '%.40s' is not NAME=VALUE",
 					o->env[i]);
 	}
+	if (o->lock && strlen(o->lock) > SBA_RUN_LOCK_MAX)
+		return sba_fail(err, SBA_EINVAL, "lock '%.40s…': too long", o->lock);
 	/* CVE-2024-21626: an older runc leaks descriptors that a working directory
 	 * under /proc reaches. */
 	if (o->workdir && is_under_proc(o->workdir))
@@ -144,6 +150,7 @@ int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 				   .cancel_fd = -1,
 				   .watch_fd = -1,
 				   .detach = o->detach,
+				   .locks = o->lock != NULL,
 				   .output_left = o->max_output > 0 ? o->max_output : -1,
 				   .stdin_closed = !o->has_stdin,
 				   .give_up_ms = SBA_NEVER };
@@ -165,8 +172,9 @@ int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 		sba_record_scan_init(&p->scan[1], nonce);
 		put_start(p, o, nonce);
 		if (o->timeout_ms > 0)
-			p->give_up_ms =
-				sba_until_in(o->timeout_ms + SBA_PROCESS_END_GRACE_MS).deadline_ms;
+			p->give_up_ms = sba_until_in(o->timeout_ms + o->lock_wait_ms +
+						     SBA_PROCESS_END_GRACE_MS)
+						.deadline_ms;
 		rc = sba_process_flush(p, err);
 	}
 	if (rc < 0) {

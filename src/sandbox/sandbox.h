@@ -52,6 +52,14 @@ int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void 
 int sba_sandbox_forward(struct sba_sandbox *s, uint16_t host_port, uint16_t *ret_port,
 			struct sba_error *err) SBA_MUST_CHECK;
 
+/* A name that one client at a time holds in a sandbox, whatever process or host it
+ * is; it is let go when the handle is closed, or the client dies. */
+struct sba_lock;
+/* Waits at most wait_ms (-1: for ever). SBA_EBUSY: another holds it. */
+int sba_sandbox_lock(struct sba_sandbox *s, const char *name, int64_t wait_ms,
+		     struct sba_lock **ret, struct sba_error *err) SBA_MUST_CHECK;
+void sba_lock_free(struct sba_lock *l); /* NULL is allowed */
+
 /* Takes one sba_sandbox_forward() back; the last one closes the way. */
 void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t host_port);
 

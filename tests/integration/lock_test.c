@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* A name that one client at a time holds in a sandbox. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/live.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct sba_sandbox *second_handle(struct sba_sandbox *s)
+{
+	struct sba_sandbox *other = NULL;
+	struct sba_error err = { 0 };
+	if (sba_sandbox_open(live.engine, live.prefix, sba_sandbox_info(s)->name, &other, &err) < 0)
+		fail_msg("%s", err.text);
+	return other;
+}
+
+static struct sba_lock *lock(struct sba_sandbox *s, const char *name, int64_t wait_ms)
+{
+	struct sba_lock *l = NULL;
+	struct sba_error err = { 0 };
+	if (sba_sandbox_lock(s, name, wait_ms, &l, &err) < 0)
+		fail_msg("%s", err.text);
+	return l;
+}
+
+static void a_name_is_held_by_one_client_at_a_time(void **state)
+{
+	(void)state;
+	struct sba_lock *l = NULL;
+	struct sba_error err = { 0 };
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
+	struct sba_sandbox *other = second_handle(s);
+	struct sba_lock *first = lock(s, "turn", 0);
+	assert_int_equal(sba_sandbox_lock(other, "turn", 0, &l, &err), SBA_EBUSY);
+	struct sba_lock *elsewhere = lock(other, "another", 0);
+	sba_lock_free(first);
+	l = lock(other, "turn", 20000);
+	sba_lock_free(l);
+	sba_lock_free(elsewhere);
+	sba_sandbox_close(other);
+	live_remove(s);
+}
+
+static void a_waiter_gets_the_name_when_the_holder_is_killed(void **state)
+{
+	(void)state;
+	int ready[2];
+	char byte;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ 0 });
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct sba_engine *e = NULL;
+		struct sba_sandbox *mine = NULL;
+		struct sba_lock *l = NULL;
+		if (sba_engine_open(NULL, &e, NULL) < 0 ||
+		    sba_sandbox_open(e, live.prefix, sba_sandbox_info(s)->name, &mine, NULL) < 0 ||
+		    sba_sandbox_lock(mine, "turn", 0, &l, NULL) < 0)
+			_exit(1);
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	struct sba_error err = { 0 };
+	struct sba_lock *l = NULL;
+	int rc = sba_sandbox_lock(s, "turn", 300, &l, &err);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(rc, SBA_EBUSY);
+	l = lock(s, "turn", 30000);
+	sba_lock_free(l);
+	live_remove(s);
+}
+
+static void a_command_waits_with_its_input_and_is_canceled_at_once(void **state)
+{
+	(void)state;
+	static const char *const argv[] = { "cat", NULL };
+	static char input[200 * 1024];
+	struct sba_error err = { 0 };
+	struct sba_process *p = NULL;
+	struct sba_exit end;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ 0 });
+	struct sba_lock *l = lock(s, "turn", 0);
+	const struct sba_exec_options o = {
+		.argv = argv, .has_stdin = true, .lock = "turn", .lock_wait_ms = 60000
+	};
+	assert_int_equal(sba_sandbox_exec(s, &o, &p, &err), 0);
+	for (size_t at = 0; at < sizeof(input);) {
+		ssize_t n = sba_process_write(p, input + at, sizeof(input) - at, &err);
+		if (n <= 0)
+			break;
+		at += (size_t)n;
+	}
+	int64_t began = sba_now_ms();
+	sba_process_cancel(p);
+	assert_int_equal(sba_process_wait(p, 10000, &end, &err), 0);
+	assert_int_equal(end.kind, SBA_WAS_CANCELED);
+	assert_true(sba_now_ms() - began < 10000);
+	sba_process_free(p);
+	sba_lock_free(l);
+	live_remove(s);
+}
+
+static void a_command_runs_whole_after_it_has_waited(void **state)
+{
+	(void)state;
+	static const char *const argv[] = { "cat", NULL };
+	struct sba_error err = { 0 };
+	struct sba_process *p = NULL;
+	struct sba_exit end;
+	struct sba_buf out = SBA_BUF_INIT(1 << 20);
+	enum sba_output which;
+	const char *data;
+	ssize_t n;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ 0 });
+	struct sba_lock *l = lock(s, "turn", 0);
+	const struct sba_exec_options o = {
+		.argv = argv, .has_stdin = true, .lock = "turn", .lock_wait_ms = 60000
+	};
+	assert_int_equal(sba_sandbox_exec(s, &o, &p, &err), 0);
+	assert_int_equal(sba_process_write(p, "hello", 5, &err), 5);
+	assert_int_equal(sba_process_close_stdin(p, &err), 0);
+	assert_int_equal(sba_process_read(p, 200, &which, &data, &err), SBA_ETIMEOUT);
+	sba_lock_free(l);
+	while ((n = sba_process_read(p, 20000, &which, &data, &err)) > 0)
+		sba_buf_put(&out, data, (size_t)n);
+	assert_int_equal(sba_process_wait(p, 20000, &end, &err), 0);
+	assert_int_equal(end.kind, SBA_EXITED);
+	assert_string_equal(out.data, "hello");
+	sba_buf_fini(&out);
+	sba_process_free(p);
+	live_remove(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_TEST(a_name_is_held_by_one_client_at_a_time),
+		LIVE_TEST(a_waiter_gets_the_name_when_the_holder_is_killed),
+		LIVE_TEST(a_command_waits_with_its_input_and_is_canceled_at_once),
+		LIVE_TEST(a_command_runs_whole_after_it_has_waited),
+		cmocka_unit_test(live_nothing_is_left),
+	};
+	return live_run(tests, live_begin, live_end);
+}
