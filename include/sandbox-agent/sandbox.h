@@ -8,6 +8,7 @@
 #define SANDBOX_AGENT_SANDBOX_H
 
 #include <sandbox-agent/engine.h>
+#include <sandbox-agent/files.h>
 #include <sandbox-agent/image.h>
 #include <sandbox-agent/process.h>
 
@@ -132,44 +133,6 @@ SBA_API int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct 
  * be NULL. */
 SBA_API int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed,
 		   struct sba_error *err);
-
-/* ---- files ---- */
-
-/* Zero means the default everywhere. */
-struct sba_transfer_options {
-	int64_t timeout_ms; /* default: the engine handle's */
-	bool replace;       /* download: an existing regular file may be replaced */
-	/* Told now and then; may be NULL. */
-	void (*progress)(void *user, uint64_t bytes, uint64_t files);
-	/* Download: told of each entry that was refused (bytes, not UTF-8); may be NULL. */
-	void (*refused)(void *user, const char *name, const char *why);
-	void *user;
-};
-
-struct sba_transfer_report {
-	uint64_t files, directories, symlinks, bytes;
-	uint64_t refused; /* download: links, devices, unsafe names; upload: what was left out */
-};
-
-/* Copies a file or a tree in. An existing directory at `path` receives it
- * under its own name, as cp does; missing parents are made. Owner is the
- * sandbox's user. *ret_report may be NULL. */
-SBA_API int sba_sandbox_upload(struct sba_sandbox *s, const char *host_path, const char *path,
-			       const struct sba_transfer_options *options,
-			       struct sba_transfer_report *ret_report, struct sba_error *err);
-/* Copies a file or a tree out: regular files and directories only, whole or
- * not at all. An existing directory at host_path receives it under its own
- * name. SBA_ENOTFOUND: no such path inside. */
-SBA_API int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *host_path,
-				 const struct sba_transfer_options *options,
-				 struct sba_transfer_report *ret_report, struct sba_error *err);
-/* Copies a project folder to `path` (NULL: /workspace). In a git work tree:
- * tracked and not-ignored files and .git (without hooks, credentials and
- * foreign config); elsewhere everything. *ret_report may be NULL. */
-SBA_API int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const char *path,
-				      const struct sba_transfer_options *options,
-				      struct sba_transfer_report *ret_report,
-				      struct sba_error *err);
 
 /* ---- forks ---- */
 

@@ -86,6 +86,7 @@ struct sba_pack_options {
 	const char *const *exclude; /* patterns; lent while the pack lives */
 	sba_left_out_fn *left_out;  /* may be NULL */
 	uint32_t uid, gid;          /* every entry's owner */
+	bool set_id;                /* set-id bits come along */
 	int64_t fixed_mtime;        /* for reproducible contexts; < 0: each file's own */
 	/* Told now and then; may be NULL. */
 	void (*progress)(void *user, uint64_t bytes, uint64_t files);
@@ -121,6 +122,19 @@ struct sba_pack_report {
 	uint64_t left_out; /* sockets, fifos, devices, links that lead out; not what was excluded */
 };
 void sba_pack_report_get(const struct sba_pack *p, struct sba_pack_report *ret);
+
+/* ---- repacking: a tar that a user gives, for a sandbox (repack.c) ---- */
+
+struct sba_repack;
+
+/* What `read` yields becomes a tar of files, directories, hard links and links that
+ * stay within it; names that lead out and everything special are left out. Owner,
+ * patterns and bits are those of the options. Reading it asks `read`. */
+int sba_repack_new(const struct sba_pack_options *options, sba_tar_read_fn *read, void *user,
+		   struct sba_repack **ret, struct sba_error *err) SBA_MUST_CHECK;
+void sba_repack_free(struct sba_repack *r); /* NULL is allowed */
+ssize_t sba_repack_read(void *repack, void *buf, size_t size, struct sba_error *err);
+void sba_repack_report_get(const struct sba_repack *r, struct sba_pack_report *ret);
 
 /* ---- carrying: what one sandbox holds, for others (carry.c) ---- */
 
@@ -160,7 +174,13 @@ struct sba_carry_reader {
 /* Fits sba_source_fn of the engine. */
 ssize_t sba_carry_read(void *reader, void *buf, size_t size, struct sba_error *err);
 
-/* ---- one small file out of a tar, into memory ---- */
+/* ---- one file out of a tar ---- */
+
+/* Takes the next bytes of a content, holes as zeros. */
+typedef int sba_tar_sink_fn(void *user, const void *data, size_t len, struct sba_error *err);
+/* The one regular file in the tar, whatever its size, to the sink. */
+int sba_tar_one_stream(sba_tar_read_fn *read, void *user, sba_tar_sink_fn *sink, void *sink_user,
+		       struct sba_error *err) SBA_MUST_CHECK;
 
 /* The content of the one regular file in the tar; SBA_EREFUSED if it is something else. */
 int sba_tar_one_file(sba_tar_read_fn *read, void *user, size_t max, struct sba_buf *ret,

@@ -181,6 +181,7 @@ static int walk_of(struct sba_pack *p, const struct item *i, struct sba_walk **r
 		.host_path = i->host_path,
 		.only = i->listed ? only : NULL,
 		.exclude = p->options.exclude,
+		.set_id = p->options.set_id,
 		.left_out = on_left_out,
 		.user = p,
 	};

@@ -84,6 +84,7 @@ struct sba_walk_options {
 	const char *name, *host_path;
 	const char *const *only;
 	const char *const *exclude;
+	bool set_id;
 	sba_left_out_fn *left_out; /* may be NULL */
 	void *user;
 };
@@ -94,6 +95,10 @@ void sba_walk_free(struct sba_walk *w);
  * directory in byte order. */
 int sba_walk_next(struct sba_walk *w, struct sba_walk_entry *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
+
+/* Whether a link at `rel` with this target stays in the tree, as far as the text
+ * tells: the rest is for the other side, where links are followed. */
+bool sba_link_stays_inside(const char *rel, const char *target);
 
 /* ---- tar headers (header.c) ---- */
 

@@ -35,6 +35,7 @@ struct sba_walk {
 	bool listed; /* only the paths in `only` */
 	struct sba_strv only;
 	const char *const *exclude;
+	mode_t mode_mask;
 	sba_left_out_fn *left_out;
 	void *user;
 	size_t next;    /* in `only` */
@@ -90,6 +91,7 @@ int sba_walk_new(const struct sba_walk_options *o, struct sba_walk **ret, struct
 	sba_buf_puts(&w->name, o->name);
 	w->base_len = w->name.len;
 	w->exclude = o->exclude;
+	w->mode_mask = o->set_id ? 06777 : 0777;
 	w->left_out = o->left_out;
 	w->user = o->user;
 	w->root_fd = open_root(o->host_path, &st, err);
@@ -199,9 +201,7 @@ static const char *relative(const struct sba_walk *w)
 	return w->name.data + w->base_len + (w->base_len > 0);
 }
 
-/* Whether a link at `rel` with this target stays in the tree, as far as the
- * text tells: the rest is for the other side, where the links are followed. */
-static bool stays_inside(const char *rel, const char *target)
+bool sba_link_stays_inside(const char *rel, const char *target)
 {
 	long depth = 0;
 	if (target[0] == '/' || target[0] == '\0')
@@ -228,7 +228,7 @@ static void describe(const struct sba_walk *w, const struct stat *st, char type,
 	*ret = (struct sba_walk_entry){
 		.name = w->name.data,
 		.type = type,
-		.mode = st->st_mode & 0777,
+		.mode = st->st_mode & w->mode_mask,
 		.mtime = st->st_mtim.tv_sec,
 		.fd = -1,
 	};
@@ -267,7 +267,7 @@ static int take_link(struct sba_walk *w, int dir_fd, const char *leaf, const str
 	if (n < 0)
 		return cannot(w, "read the link", errno, err);
 	w->link[n] = '\0';
-	if (!stays_inside(relative(w), w->link))
+	if (!sba_link_stays_inside(relative(w), w->link))
 		return leave_out(w, SBA_REFUSED_SYMLINK);
 	describe(w, st, '2', ret);
 	ret->mode = 0777;

@@ -42,6 +42,12 @@ enum {
 	SBA_CHANNEL_SEND_MAX = 256 * SBA_KIB, /* accepted from a caller and not yet framed */
 	SBA_CHANNEL_GOODBYE_MS = 200,         /* for the last frames to go out */
 
+	/* files in and out */
+	SBA_TRANSFER_STALL_MS = 60 * 1000, /* a transfer of which nothing moves */
+
+	SBA_AHEAD_MAX = SBA_MIB,       /* received from the engine and not yet used */
+	SBA_AHEAD_FULL_MS = 30 * 1000, /* a reader that takes nothing */
+
 	/* archive */
 	SBA_LAND_NAME_MAX = 255,          /* one component */
 	SBA_LAND_PATH_MAX = 32 * SBA_KIB, /* beyond PATH_MAX: nothing is opened by a whole path */

@@ -63,11 +63,6 @@ struct sba_channel_stat {
 int sba_channel_file_read(struct sba_channel *c, const char *path, size_t max,
 			  struct sba_until until, struct sba_buf *ret,
 			  struct sba_error *err) SBA_MUST_CHECK;
-/* Atomic: temporary name, then rename. Keeps mode and owner of a file that is
- * there unless mode (-1: keep or 0644) is given; makes parents. */
-int sba_channel_file_write(struct sba_channel *c, const char *path, const void *data, size_t len,
-			   int64_t mode, struct sba_until until,
-			   struct sba_error *err) SBA_MUST_CHECK;
 int sba_channel_file_stat(struct sba_channel *c, const char *path, bool follow,
 			  struct sba_until until, struct sba_channel_stat *ret,
 			  struct sba_error *err) SBA_MUST_CHECK;
@@ -75,6 +70,101 @@ int sba_channel_file_stat(struct sba_channel *c, const char *path, bool follow,
 int sba_channel_file_list(struct sba_channel *c, const char *path, size_t max,
 			  struct sba_until until, struct sba_buf *ret,
 			  struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- files and trees of any size (transfer.c) ---- */
+
+/*
+ * In constant memory, with the ids of the channel's user. Each waits no longer
+ * than `until`, and no longer than SBA_TRANSFER_STALL_MS for something to move.
+ * SBA_EUNSUPPORTED: the guest inside is older than these.
+ */
+
+/* Takes bytes that came; a negative return ends it. */
+typedef int sba_channel_sink_fn(void *user, const void *data, size_t len, struct sba_error *err);
+/* The next bytes to send, 0 at the end, negative on failure. */
+typedef ssize_t sba_channel_source_fn(void *user, void *buf, size_t size, struct sba_error *err);
+
+/* A regular file's content. The sink has had some of it when it fails midway. */
+int sba_channel_file_get(struct sba_channel *c, const char *path, sba_channel_sink_fn *sink,
+			 void *user, struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+
+struct sba_channel_write {
+	const char *path;
+	bool set_mode, set_owner, set_mtime; /* else as the file that is there, or the user's */
+	uint32_t mode, uid, gid;
+	int64_t mtime_ns;
+	sba_channel_source_fn *source;
+	void *user;
+};
+/* Atomic: temporary name, then rename; makes parents; follows a link. *ret_asked:
+ * whether the source has been asked for anything, true after most failures. */
+int sba_channel_file_write(struct sba_channel *c, const struct sba_channel_write *w,
+			   struct sba_until until, bool *ret_asked,
+			   struct sba_error *err) SBA_MUST_CHECK;
+
+struct sba_channel_place {
+	struct sba_channel_stat stat; /* of the path itself, links not followed */
+	bool unseen;                  /* the user may not look: no stat, path as given */
+	bool other_mount;             /* not on the root's mount: the engine does not see it */
+	bool mounts_below;            /* folders are mounted below it */
+	char path[4096];              /* real, but for its last component */
+};
+/* SBA_ENOTFOUND: nothing is there. */
+int sba_channel_place(struct sba_channel *c, const char *path, struct sba_until until,
+		      struct sba_channel_place *ret, struct sba_error *err) SBA_MUST_CHECK;
+
+struct sba_channel_census {
+	uint64_t bytes, entries, sockets;
+};
+/* How much lies below a path: begun, and asked for when it is wanted. _end frees
+ * it; names (may be NULL) gets sockets, each ended by NUL, as far as there is room. */
+struct sba_channel_ask;
+int sba_channel_census_begin(struct sba_channel *c, const char *path, size_t max_names,
+			     struct sba_channel_ask **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until until,
+			   struct sba_channel_census *ret, struct sba_buf *names,
+			   struct sba_error *err) SBA_MUST_CHECK;
+
+/* A tar of a path, named as its last component. `note` is told what was left out:
+ * an enum sba_note of protocol.h. */
+struct sba_channel_tar;
+struct sba_channel_tar_options {
+	const char *path;
+	void (*note)(void *user, const char *name, int why);
+	void *user;
+};
+int sba_channel_tar_open(struct sba_channel *c, const struct sba_channel_tar_options *o,
+			 struct sba_until until, struct sba_channel_tar **ret,
+			 struct sba_error *err) SBA_MUST_CHECK;
+/* > 0 bytes; 0: all of it has come; SBA_EBROKEN and others: why it has not. */
+ssize_t sba_channel_tar_read(struct sba_channel_tar *t, void *buf, size_t size,
+			     struct sba_error *err) SBA_MUST_CHECK;
+void sba_channel_tar_close(struct sba_channel_tar *t); /* NULL is allowed */
+
+/*
+ * Into a folder: what comes is staged in it and moved in place once it is whole.
+ * Whoever opens one puts things into the staging folder, by the engine or by
+ * _tar, and commits; closing it before takes everything back.
+ */
+struct sba_channel_put;
+struct sba_channel_put_options {
+	const char *folder;
+	bool make;       /* it and those above it, where missing */
+	bool replace;    /* files that are there */
+	bool no_clobber; /* they stay, which is no error */
+};
+int sba_channel_put_open(struct sba_channel *c, const struct sba_channel_put_options *o,
+			 struct sba_until until, struct sba_channel_put **ret,
+			 struct sba_error *err) SBA_MUST_CHECK;
+/* The staging folder's path inside, lent. *ret_seen: the engine can reach it. */
+const char *sba_channel_put_stage(const struct sba_channel_put *p, bool *ret_seen);
+int sba_channel_put_tar(struct sba_channel_put *p, sba_channel_source_fn *source, void *user,
+			struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+/* *ret_again: nothing is in the staging folder, whatever the engine has said; send
+ * it by _tar and commit once more. SBA_EEXIST: what is there is in the way. */
+int sba_channel_put_commit(struct sba_channel_put *p, struct sba_until until, bool *ret_again,
+			   uint64_t *ret_kept, struct sba_error *err) SBA_MUST_CHECK;
+void sba_channel_put_close(struct sba_channel_put *p); /* NULL is allowed */
 
 /* ---- network connections ---- */
 

@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Small files inside: one stream for each request. */
+/* Requests for files inside that are answered at once; one stream for each. */
 #include "channel/private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct request {
-	enum sba_channel_file_op op;
-	const char *path;
-	uint32_t mode;
-	uint64_t size;
-	const void *content; /* of size bytes, to write */
-	const char *what;    /* for errors */
-};
-
-static unsigned char *put_number(unsigned char *to, uint64_t n, size_t len)
+unsigned char *sba_file_put_number(unsigned char *to, uint64_t n, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		to[i] = (unsigned char)(n >> 8 * (len - 1 - i));
 	return to + len;
 }
 
-static uint64_t get_number(const unsigned char *from, size_t len)
+uint64_t sba_file_get_number(const unsigned char *from, size_t len)
 {
 	uint64_t n = 0;
 	for (size_t i = 0; i < len; i++)
@@ -30,17 +21,29 @@ static uint64_t get_number(const unsigned char *from, size_t len)
 	return n;
 }
 
-/* The errno is the guest's word: an unknown one is an ordinary failure. */
-static int refused(const struct request *q, uint64_t e, struct sba_error *err)
+struct sba_channel_stat sba_file_get_stat(const unsigned char *from)
+{
+	return (struct sba_channel_stat){
+		.mode = (uint32_t)sba_file_get_number(from, 4),
+		.uid = (uint32_t)sba_file_get_number(from + 4, 4),
+		.gid = (uint32_t)sba_file_get_number(from + 8, 4),
+		.size = (int64_t)sba_file_get_number(from + 12, 8),
+		.mtime_ns = (int64_t)sba_file_get_number(from + 20, 8),
+	};
+}
+
+int sba_file_refused(const char *what, const char *path, uint64_t e, struct sba_error *err)
 {
 	static const struct {
 		int e;
 		int code;
 	} codes[] = {
-		{ ENOENT, SBA_ENOTFOUND },    { ENOTDIR, SBA_ENOTFOUND }, { EACCES, SBA_EPERM },
-		{ EPERM, SBA_EPERM },         { EROFS, SBA_EPERM },       { EFBIG, SBA_ELIMIT },
-		{ EISDIR, SBA_EREFUSED },     { ELOOP, SBA_EREFUSED },    { ENXIO, SBA_EREFUSED },
-		{ EOPNOTSUPP, SBA_EREFUSED },
+		{ ENOENT, SBA_ENOTFOUND },    { ENOTDIR, SBA_ENOTFOUND },
+		{ EACCES, SBA_EPERM },        { EPERM, SBA_EPERM },
+		{ EROFS, SBA_EPERM },         { EFBIG, SBA_ELIMIT },
+		{ EISDIR, SBA_EREFUSED },     { ELOOP, SBA_EREFUSED },
+		{ ENXIO, SBA_EREFUSED },      { EEXIST, SBA_EEXIST },
+		{ EOPNOTSUPP, SBA_EREFUSED }, { ENOSYS, SBA_EUNSUPPORTED },
 	};
 	int code = SBA_EBROKEN;
 	for (size_t i = 0; i < SBA_ARRAY_LEN(codes); i++) {
@@ -48,23 +51,46 @@ static int refused(const struct request *q, uint64_t e, struct sba_error *err)
 			code = codes[i].code;
 	}
 	if (e == EOPNOTSUPP)
-		return sba_fail(err, code, "%s '%.256s': not a regular file", q->what, q->path);
-	return sba_fail_errno(err, code, (int)(e & 0xfff), "%s '%.256s'", q->what, q->path);
+		return sba_fail(err, code, "%s '%.256s': not a regular file", what, path);
+	return sba_fail_errno(err, code, (int)(e & 0xfff), "%s '%.256s'", what, path);
 }
 
-static int send_request(struct sba_channel_stream *s, const struct request *q,
+static int check_path(const char *path, struct sba_error *err)
+{
+	size_t len = strlen(path);
+	if (len == 0 || len > SBA_CHANNEL_FILE_PATH_MAX)
+		return sba_fail(err, SBA_EINVAL, "a path of %zu bytes", len);
+	return 0;
+}
+
+static int send_request(struct sba_channel_stream *s, const struct sba_file_request *q,
 			struct sba_until until, struct sba_error *err)
 {
 	unsigned char head[SBA_CHANNEL_FILE_HEAD];
 	size_t len = strlen(q->path);
 	head[0] = (unsigned char)q->op;
-	put_number(put_number(put_number(head + 1, q->mode, 4), q->size, 8), len, 4);
+	sba_file_put_number(
+		sba_file_put_number(sba_file_put_number(head + 1, q->mode, 4), q->size, 8), len, 4);
 	int rc = sba_channel_stream_put_all(s, head, sizeof(head), until, err);
+	return rc < 0 ? rc : sba_channel_stream_put_all(s, q->path, len, until, err);
+}
+
+int sba_file_open(struct sba_channel *c, const struct sba_file_request *q, struct sba_until until,
+		  struct sba_channel_stream **ret, struct sba_error *err)
+{
+	struct sba_channel_stream *s = NULL;
+	int rc = check_path(q->path, err);
 	if (rc == 0)
-		rc = sba_channel_stream_put_all(s, q->path, len, until, err);
-	if (rc == 0 && q->content)
-		rc = sba_channel_stream_put_all(s, q->content, (size_t)q->size, until, err);
-	return rc;
+		rc = sba_channel_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_FILE, &s, err);
+	if (rc == 0) {
+		rc = send_request(s, q, until, err);
+		if (rc < 0)
+			sba_channel_stream_close(s);
+	}
+	if (rc < 0)
+		return sba_wrap(err, rc, "%s '%.256s'", q->what, q->path);
+	*ret = s;
+	return 0;
 }
 
 /* The content into ret, unless *ret_errno says why there is none. */
@@ -84,47 +110,40 @@ static int read_answer(struct sba_channel_stream *s, struct sba_until until, str
 	if (answer.len < SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
 	const unsigned char *head = (const unsigned char *)answer.data;
-	*ret_errno = get_number(head, 4);
-	if (get_number(head + 4, 8) != answer.len - SBA_CHANNEL_FILE_ANSWER)
+	*ret_errno = sba_file_get_number(head, 4);
+	if (sba_file_get_number(head + 4, 8) != answer.len - SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
 	sba_buf_drop(&answer, SBA_CHANNEL_FILE_ANSWER);
 	sba_buf_put(ret, answer.data, answer.len);
 	return sba_buf_check(ret, "content", err);
 }
 
-static int check_path(const char *path, struct sba_error *err)
+int sba_file_answer(struct sba_channel_stream *take_s, const struct sba_file_request *q,
+		    struct sba_until until, struct sba_buf *ret, struct sba_error *err)
 {
-	size_t len = strlen(path);
-	if (len == 0 || len > SBA_CHANNEL_FILE_PATH_MAX)
-		return sba_fail(err, SBA_EINVAL, "a path of %zu bytes", len);
-	return 0;
+	uint64_t e = 0;
+	int rc = read_answer(take_s, until, ret, &e, err);
+	sba_channel_stream_close(take_s);
+	if (rc < 0)
+		return sba_wrap(err, rc, "%s '%.256s'", q->what, q->path);
+	return e ? sba_file_refused(q->what, q->path, e, err) : 0;
 }
 
-/* The answer is at most what ret may hold. */
-static int ask(struct sba_channel *c, const struct request *q, struct sba_until until,
+static int ask(struct sba_channel *c, const struct sba_file_request *q, struct sba_until until,
 	       struct sba_buf *ret, struct sba_error *err)
 {
 	struct sba_channel_stream *s;
-	uint64_t e = 0;
-	int rc = check_path(q->path, err);
-	if (rc == 0)
-		rc = sba_channel_stream_new(c, SBA_STREAM_CALLER, SBA_CHANNEL_FILE, &s, err);
-	if (rc == 0) {
-		rc = send_request(s, q, until, err);
-		if (rc == 0)
-			rc = read_answer(s, until, ret, &e, err);
-		sba_channel_stream_close(s);
-	}
-	if (rc < 0)
-		return sba_wrap(err, rc, "%s '%.256s'", q->what, q->path);
-	return e ? refused(q, e, err) : 0;
+	int rc = sba_file_open(c, q, until, &s, err);
+	return rc < 0 ? rc : sba_file_answer(s, q, until, ret, err);
 }
 
 int sba_channel_file_read(struct sba_channel *c, const char *path, size_t max,
 			  struct sba_until until, struct sba_buf *ret, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf content = SBA_BUF_INIT(max);
-	const struct request q = { .op = SBA_FILE_READ, .path = path, .size = max, .what = "read" };
+	const struct sba_file_request q = {
+		.op = SBA_FILE_READ, .path = path, .size = max, .what = "read"
+	};
 	int rc = ask(c, &q, until, &content, err);
 	if (rc < 0)
 		return rc;
@@ -132,47 +151,110 @@ int sba_channel_file_read(struct sba_channel *c, const char *path, size_t max,
 	return sba_buf_check(ret, "content", err);
 }
 
-int sba_channel_file_write(struct sba_channel *c, const char *path, const void *data, size_t len,
-			   int64_t mode, struct sba_until until, struct sba_error *err)
-{
-	SBA_BUF struct sba_buf none = SBA_BUF_INIT(0);
-	if (mode > 07777)
-		return sba_fail(err, SBA_EINVAL, "write '%.256s': mode %llo", path,
-				(unsigned long long)mode);
-	const struct request q = {
-		.op = SBA_FILE_WRITE,
-		.path = path,
-		.mode = mode < 0 ? SBA_CHANNEL_FILE_NO_MODE : (uint32_t)mode,
-		.size = len,
-		.content = data,
-		.what = "write",
-	};
-	return ask(c, &q, until, &none, err);
-}
-
 int sba_channel_file_stat(struct sba_channel *c, const char *path, bool follow,
 			  struct sba_until until, struct sba_channel_stat *ret,
 			  struct sba_error *err)
 {
 	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(SBA_CHANNEL_FILE_STAT);
-	const struct request q = { .op = follow ? SBA_FILE_STAT : SBA_FILE_LSTAT,
-				   .path = path,
-				   .what = "stat" };
+	const struct sba_file_request q = { .op = follow ? SBA_FILE_STAT : SBA_FILE_LSTAT,
+					    .path = path,
+					    .what = "stat" };
 	int rc = ask(c, &q, until, &answer, err);
 	if (rc < 0)
 		return rc;
 	if (answer.len != SBA_CHANNEL_FILE_STAT)
 		return sba_fail(err, SBA_EPROTO, "stat '%.256s': %zu bytes", path, answer.len);
-	const unsigned char *at = (const unsigned char *)answer.data;
-	*ret = (struct sba_channel_stat){
-		.mode = (uint32_t)get_number(at, 4),
-		.uid = (uint32_t)get_number(at + 4, 4),
-		.gid = (uint32_t)get_number(at + 8, 4),
-		.size = (int64_t)get_number(at + 12, 8),
-		.mtime_ns = (int64_t)get_number(at + 20, 8),
-	};
+	*ret = sba_file_get_stat((const unsigned char *)answer.data);
 	return 0;
 }
+
+/* ---- where a path leads ---- */
+
+int sba_channel_place(struct sba_channel *c, const char *path, struct sba_until until,
+		      struct sba_channel_place *ret, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf answer =
+		SBA_BUF_INIT(SBA_CHANNEL_FILE_PLACE + SBA_CHANNEL_FILE_PATH_MAX);
+	const struct sba_file_request q = { .op = SBA_FILE_PLACE, .path = path, .what = "find" };
+	int rc = ask(c, &q, until, &answer, err);
+	if (rc < 0)
+		return rc;
+	size_t len = answer.len - SBA_CHANNEL_FILE_PLACE;
+	if (answer.len <= SBA_CHANNEL_FILE_PLACE || len >= sizeof(ret->path) ||
+	    memchr(answer.data + SBA_CHANNEL_FILE_PLACE, '\0', len) ||
+	    answer.data[SBA_CHANNEL_FILE_PLACE] != '/')
+		return sba_fail(err, SBA_EPROTO, "find '%.256s': the guest's answer is no place",
+				path);
+	int flags = (unsigned char)answer.data[SBA_CHANNEL_FILE_STAT];
+	*ret = (struct sba_channel_place){
+		.stat = sba_file_get_stat((const unsigned char *)answer.data),
+		.unseen = flags & SBA_PLACE_UNSEEN,
+		.other_mount = flags & SBA_PLACE_OTHER_MOUNT,
+		.mounts_below = flags & SBA_PLACE_MOUNTS_BELOW,
+	};
+	memcpy(ret->path, answer.data + SBA_CHANNEL_FILE_PLACE, len + 1);
+	return 0;
+}
+
+/* ---- how much there is ---- */
+
+struct sba_channel_ask {
+	struct sba_channel_stream *stream;
+	struct sba_file_request request;
+	char *path;
+};
+
+int sba_channel_census_begin(struct sba_channel *c, const char *path, size_t max_names,
+			     struct sba_channel_ask **ret, struct sba_error *err)
+{
+	struct sba_channel_ask *a = calloc(1, sizeof(*a));
+	if (!a || !(a->path = strdup(path))) {
+		free(a);
+		return sba_fail_nomem(err);
+	}
+	a->request = (struct sba_file_request){
+		.op = SBA_FILE_CENSUS,
+		.path = a->path,
+		.size = max_names + SBA_CHANNEL_FILE_CENSUS,
+		.what = "look through",
+	};
+	int rc =
+		sba_file_open(c, &a->request, sba_until_in(SBA_TRANSFER_STALL_MS), &a->stream, err);
+	if (rc < 0) {
+		free(a->path);
+		free(a);
+		return rc;
+	}
+	*ret = a;
+	return 0;
+}
+
+int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until until,
+			   struct sba_channel_census *ret, struct sba_buf *names,
+			   struct sba_error *err)
+{
+	SBA_BUF struct sba_buf answer = SBA_BUF_INIT((size_t)take_a->request.size);
+	int rc = sba_file_answer(take_a->stream, &take_a->request, until, &answer, err);
+	free(take_a->path);
+	free(take_a);
+	if (rc == 0 && answer.len < SBA_CHANNEL_FILE_CENSUS)
+		rc = sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
+	if (rc < 0)
+		return rc;
+	const unsigned char *at = (const unsigned char *)answer.data;
+	*ret = (struct sba_channel_census){
+		.bytes = sba_file_get_number(at, 8),
+		.entries = sba_file_get_number(at + 8, 8),
+		.sockets = sba_file_get_number(at + 16, 8),
+	};
+	/* Its last byte is a NUL that ends a name, or there is none. */
+	if (names && answer.data[answer.len - 1] == '\0' && answer.len > SBA_CHANNEL_FILE_CENSUS)
+		sba_buf_put(names, answer.data + SBA_CHANNEL_FILE_CENSUS,
+			    answer.len - SBA_CHANNEL_FILE_CENSUS);
+	return names ? sba_buf_check(names, "names", err) : 0;
+}
+
+/* ---- lists ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -202,7 +284,9 @@ int sba_channel_file_list(struct sba_channel *c, const char *path, size_t max,
 			  struct sba_until until, struct sba_buf *ret, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf names = SBA_BUF_INIT(max);
-	const struct request q = { .op = SBA_FILE_LIST, .path = path, .size = max, .what = "list" };
+	const struct sba_file_request q = {
+		.op = SBA_FILE_LIST, .path = path, .size = max, .what = "list"
+	};
 	int rc = ask(c, &q, until, &names, err);
 	if (rc == 0)
 		rc = sort_names(&names, ret, err);

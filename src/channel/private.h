@@ -162,6 +162,28 @@ void sba_channel_stream_signal(struct sba_channel_stream *s); /* wakes its calle
 void sba_channel_stream_news(struct sba_channel_stream *s);
 void sba_channel_stream_free(struct sba_channel_stream *s);
 
+/* ---- requests for files (file.c) ---- */
+
+struct sba_file_request {
+	enum sba_channel_file_op op;
+	const char *path;
+	uint32_t mode;
+	uint64_t size;
+	const char *what; /* for errors */
+};
+/* Opens a stream and sends the request. */
+int sba_file_open(struct sba_channel *c, const struct sba_file_request *q, struct sba_until until,
+		  struct sba_channel_stream **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* The whole answer, at most what ret may hold, and closes the stream. */
+int sba_file_answer(struct sba_channel_stream *take_s, const struct sba_file_request *q,
+		    struct sba_until until, struct sba_buf *ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+/* The errno is the guest's word: an unknown one is an ordinary failure. */
+int sba_file_refused(const char *what, const char *path, uint64_t e, struct sba_error *err);
+unsigned char *sba_file_put_number(unsigned char *to, uint64_t n, size_t len);
+uint64_t sba_file_get_number(const unsigned char *from, size_t len);
+struct sba_channel_stat sba_file_get_stat(const unsigned char *from);
+
 /* ---- the channel ---- */
 
 enum { SBA_CHANNEL_OUT_SIZE = 256 * SBA_KIB };

@@ -135,25 +135,68 @@ enum {
 	SBA_CHANNEL_PIECE_HEAD = 4,
 	/*
 	 * A file's request: operation (1 byte), mode (4; all ones: none), size (8),
-	 * length of the path (4), path, content; its answer: errno (4), size (8),
-	 * content. All big endian. size is that of the content, except that in
-	 * requests to read or list it is the most that the host will take.
+	 * length of the path (4), path; its answer: errno (4), size (8), content.
+	 * All big endian. size is that of the content; in a request it is the most
+	 * that the host will take.
+	 * Operations that stream go on in parts, in both directions: kind (1 byte),
+	 * length (3), bytes. docs/channel.md tells which come when.
 	 */
 	SBA_CHANNEL_FILE_HEAD = 17,
 	SBA_CHANNEL_FILE_ANSWER = 12,
 	SBA_CHANNEL_FILE_PATH_MAX = 4095,
 	/* st_mode, uid, gid (4 each), size, modification time in ns (8 each) */
 	SBA_CHANNEL_FILE_STAT = 28,
+	/* A place's answer: a stat, enum sba_place_flag (1), the real path. */
+	SBA_CHANNEL_FILE_PLACE = SBA_CHANNEL_FILE_STAT + 1,
+	/* A census's answer: bytes, entries, sockets (8 each), then names of sockets. */
+	SBA_CHANNEL_FILE_CENSUS = 24,
+	/* What follows a request to write: uid, gid (4 each), time in ns (8); all ones:
+	 * none given. */
+	SBA_CHANNEL_FILE_DRESS = 16,
+	SBA_CHANNEL_PART_HEAD = 4,
+	SBA_CHANNEL_PART_MAX = 64 * 1024,
+	/* The last part of the guest: errno (4), files kept (8), text. */
+	SBA_CHANNEL_PART_END = 12,
 };
 
 #define SBA_CHANNEL_FILE_NO_MODE 0xffffffffU
+#define SBA_CHANNEL_FILE_NO_TIME 0xffffffffffffffffULL
 
 enum sba_channel_file_op {
 	SBA_FILE_READ = 'r',
-	SBA_FILE_WRITE = 'w',
 	SBA_FILE_STAT = 's',
 	SBA_FILE_LSTAT = 'S',
 	SBA_FILE_LIST = 'l',
+	SBA_FILE_PLACE = 'p',  /* where a path leads, and on which mount; links not followed last */
+	SBA_FILE_CENSUS = 'z', /* how much lies below a path */
+	SBA_FILE_WRITE = 'W',  /* one file, in parts */
+	SBA_FILE_TAR = 't',    /* a tar of a path, in parts */
+	SBA_FILE_PUT = 'U',    /* what is put into a folder; mode: enum sba_put_flag */
+};
+
+enum sba_part_kind {
+	SBA_PART_GO = 'g',    /* guest: ready. PUT: enum sba_place_flag (1), the staging folder */
+	SBA_PART_DATA = 'd',  /* content, or bytes of a tar */
+	SBA_PART_NOTE = 'n',  /* guest: an entry is left out: enum sba_note (1), its name */
+	SBA_PART_AGAIN = 'a', /* guest: nothing has arrived in the staging folder: send it here */
+	SBA_PART_END = 'e',   /* host: all has been sent; guest: the outcome */
+};
+
+enum sba_place_flag {
+	SBA_PLACE_OTHER_MOUNT = 1,  /* the path lies on another mount than the root */
+	SBA_PLACE_MOUNTS_BELOW = 2, /* mounted folders lie below it */
+	SBA_PLACE_UNSEEN = 4,       /* the user may not look: there is no stat */
+};
+
+enum sba_put_flag {
+	SBA_PUT_REPLACE = 1,    /* files that are there may be replaced */
+	SBA_PUT_NO_CLOBBER = 2, /* they stay, which is no error */
+	SBA_PUT_MAKE = 4,       /* the folder is made where it is missing */
+};
+
+enum sba_note {
+	SBA_NOTE_UNREADABLE = 1,
+	SBA_NOTE_SOCKET = 2,
 };
 
 #endif

@@ -140,6 +140,7 @@ struct cli_command {
 /* Each is defined in the file of its name. */
 extern const struct cli_command cli_command_run, cli_command_up, cli_command_chat;
 extern const struct cli_command cli_command_exec, cli_command_shell, cli_command_cp;
+extern const struct cli_command cli_command_read, cli_command_write;
 extern const struct cli_command cli_command_ps, cli_command_inspect, cli_command_stop;
 extern const struct cli_command cli_command_port, cli_command_rm, cli_command_gc;
 extern const struct cli_command cli_command_image_tag, cli_command_image_build;
@@ -237,6 +238,8 @@ const char *cli_sgr(bool colour, const char *code, char buf[16]);
 int cli_width(const char *s);
 /* How many bytes of s fit into `columns`. */
 size_t cli_fit(const char *s, int columns);
+/* "36,312". */
+const char *cli_thousands(uint64_t n, char buf[32]);
 /* "60s", "1.5s", "2h": as people would have typed it. */
 const char *cli_time(int64_t ms, char *buf, size_t size);
 /* One line of untrusted text, visible, cut with a mark to `columns` (0: not cut). */
@@ -478,16 +481,36 @@ void cli_pool_refill(struct cli *cli, const char *agent);
 /* As -q and --json say. */
 void cli_ps_print(struct cli *cli, const struct sba_sandbox_list *l);
 
-/* ---- the contents of folders (contents.c) ---- */
+/* ---- files on their way (transfer.c) ---- */
 
-/* What is in the folder `path` inside, into `dir` here, which is there. */
-int cli_download_contents(struct sba_sandbox *s, const char *path, const char *dir,
-			  const struct sba_transfer_options *o, struct sba_transfer_report *report,
-			  struct sba_error *err);
-/* What is in `dir` here, into the folder `path` inside, which is there. */
-int cli_upload_contents(struct sba_sandbox *s, const char *dir, const char *path,
-			const struct sba_transfer_options *o, struct sba_transfer_report *report,
-			struct sba_error *err);
+enum { CLI_REFUSED_KINDS = 8 };
+
+/* One transfer as it is shown: a line on a terminal, what was refused. */
+struct cli_transfer {
+	struct cli *cli;
+	const char *what; /* lent */
+	int64_t since_ms, shown_ms;
+	json_t *refused; /* names and reasons, for --json */
+	unsigned by_kind[CLI_REFUSED_KINDS];
+};
+void cli_transfer_init(struct cli_transfer *t, struct cli *cli, const char *what);
+void cli_transfer_fini(struct cli_transfer *t);
+/* Fit sba_transfer_options, with the transfer as its user. */
+void cli_transfer_progress(void *transfer, const struct sba_transfer_progress *p);
+void cli_transfer_refused(void *transfer, const char *name, const char *why);
+/* One line about all that was refused. */
+void cli_transfer_tell_refused(struct cli_transfer *t, uint64_t refused);
+
+/* Our stdin and stdout as the library's streams; a stdin that yields nothing for half
+ * a minute is given up where `hurry`. */
+struct cli_stream {
+	bool hurry;
+};
+ssize_t cli_stream_read(void *stream, void *buf, size_t size, struct sba_error *err);
+int cli_stream_write(void *stream, const void *data, size_t len, struct sba_error *err);
+
+/* "NAME:PATH" with a PATH that is absolute, or beneath /workspace. The caller frees. */
+char *cli_inside_path(const char *path);
 
 /* ---- commands in a sandbox (exec.c), their output (exec_show.c) ---- */
 

@@ -6,13 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-/* One side of a copy: NAME:PATH, or a path here. */
+struct cp_options {
+	bool no_clobber, gitignore, set_id;
+	struct cli_list exclude;
+	int64_t max_size, max_files, timeout;
+};
+#define FIELD(f) offsetof(struct cp_options, f)
+
+static const struct cli_option cp_options[] = {
+	{ "no-clobber", 'n', CLI_FLAG, NULL, "files that are there stay as they are",
+	  FIELD(no_clobber), 0 },
+	{ "exclude", 0, CLI_LIST, "PATTERN", "stays behind, as a line of a .gitignore",
+	  FIELD(exclude), 0 },
+	{ "gitignore", 0, CLI_FLAG, NULL, "in: what git ignores stays behind, and .git",
+	  FIELD(gitignore), 0 },
+	{ "set-id", 0, CLI_FLAG, NULL, "in: keeps set-user-id and set-group-id bits", FIELD(set_id),
+	  0 },
+	{ "max-size", 0, CLI_SIZE, "SIZE", "out: at most so much (64g)", FIELD(max_size), 1 },
+	{ "max-files", 0, CLI_INT, "N", "out: at most so many entries (4 million)",
+	  FIELD(max_files), 1 },
+	{ "timeout", 0, CLI_DURATION, "TIME", "for all of it (transfer_timeout: 5m)",
+	  FIELD(timeout), 0 },
+	{ 0 },
+};
+
+/* One side of a copy: NAME:PATH, a path here, or "-". */
 struct side {
 	char *name;     /* NULL: here */
-	char *path;     /* without slashes at its end */
+	char *path;     /* without slashes at its end; NULL: a tar stream */
 	bool contents;  /* it ended in "/.": what is in the folder */
 	bool is_folder; /* it ended in "/": so it was said */
 };
@@ -36,8 +59,8 @@ static void take_end(struct side *s)
 	s->is_folder = s->path[n - 1] == '/';
 	strip_slashes(s->path);
 	n = strlen(s->path);
-	s->contents = n > 1 && !strcmp(s->path + n - 2, "/.");
-	if (!s->contents)
+	s->contents = !strcmp(s->path, ".") || (n > 1 && !strcmp(s->path + n - 2, "/."));
+	if (!s->contents || n == 1)
 		return;
 	s->path[n > 2 ? n - 2 : 1] = '\0';
 	strip_slashes(s->path);
@@ -49,116 +72,47 @@ static int side_parse(const char *arg, struct side *ret, struct sba_error *err)
 	size_t len = strcspn(arg, ":/");
 	bool inside = arg[0] != '.' && len > 0 && arg[len] == ':';
 	if (!strcmp(arg, "-"))
-		return cli_fail(err, SBA_EINVAL, "copy a folder, or use exec with tar",
-				"tar streams (-) are not there yet");
+		return 0;
 	if (!*arg)
 		return cli_fail(err, SBA_EINVAL, NULL, "a path is empty");
-	const char *path = inside ? arg + len + 1 : arg;
 	if (inside)
 		ret->name = strndup(arg, len);
-	if (asprintf(&ret->path, "%s%s", inside && *path != '/' ? "/workspace/" : "", path) < 0)
-		ret->path = NULL;
+	ret->path = inside ? cli_inside_path(arg + len + 1) : strdup(arg);
 	if (!ret->path || (inside && !ret->name))
 		return cli_fail_nomem(err);
 	take_end(ret);
 	return 0;
 }
 
-enum kind { SYMLINKS, FIFOS, DEVICES, NAMES, OTHERS, KINDS };
-
-static const char *const kinds[KINDS][3] = {
-	[SYMLINKS] = { "symbolic link", "symlink", "symlinks" },
-	[FIFOS] = { "fifo", "fifo", "fifos" },
-	[DEVICES] = { "device", "device", "devices" },
-	[NAMES] = { "unsafe name", "unsafe name", "unsafe names" },
-	[OTHERS] = { "", "of another kind", "of another kind" },
-};
-
 struct copy {
 	struct cli *cli;
+	const struct cp_options *options;
 	const struct side *from, *to;
+	struct sba_sandbox *sandbox;
 	char *dest; /* in full, as it is shown */
-	int64_t since_ms, shown_ms;
-	json_t *refused; /* names, for --json */
-	unsigned by_kind[KINDS];
+	struct cli_transfer shown;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-static void progress(void *user, uint64_t bytes, uint64_t files)
-{
-	enum { EVERY_MS = 100 };
-	struct copy *c = user;
-	char line[512], size[32], rate[32];
-	int64_t now = now_ms(), took = now - c->since_ms;
-	if (now - c->shown_ms < EVERY_MS)
-		return;
-	c->shown_ms = now;
-	CLI_FREE char *what = cli_line(&c->cli->look, c->from->path, 40);
-	snprintf(
-		line, sizeof(line), "%s  %llu file%s  %s  %s/s", what ? what : "",
-		(unsigned long long)files, files == 1 ? "" : "s",
-		sba_format_size((int64_t)bytes, size, sizeof(size)),
-		sba_format_size((int64_t)bytes * 1000 / (took > 0 ? took : 1), rate, sizeof(rate)));
-	cli_status_set(&c->cli->status, line);
-}
-
-static void refused(void *user, const char *name, const char *why)
-{
-	struct copy *c = user;
-	size_t kind = 0;
-	while (kind < OTHERS && strcmp(kinds[kind][0], why) != 0)
-		kind++;
-	c->by_kind[kind]++;
-	CLI_FREE char *visible = sba_visible(name, strlen(name), true);
-	if (c->refused && visible)
-		json_array_append_new(c->refused,
-				      json_pack("{s:s, s:s}", "name", visible, "why", why));
-	if (c->cli->verbose)
-		cli_note(c->cli, "refused: %s (%s)", name, why);
-}
-
-/* What goes in is looked through by another part, which counts and gives no names. */
-static void told_refused(const struct copy *c, uint64_t refused)
-{
-	char text[256] = "";
-	size_t len = 0;
-	if (!c->from->name) {
-		cli_note(c->cli, "left out: %llu (links that lead out, sockets, fifos, devices)",
-			 (unsigned long long)refused);
-		return;
-	}
-	for (size_t k = 0; k < KINDS && len < sizeof(text); k++) {
-		unsigned n = c->by_kind[k];
-		if (n)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u %s",
-						len ? ", " : "", n, kinds[k][1 + (n != 1)]);
-	}
-	cli_note(c->cli, "refused: %s%s", text, c->cli->verbose ? "" : " (names: -v, or --json)");
-}
 
 static void told(struct copy *c, const struct sba_transfer_report *r)
 {
-	char size[32];
+	char size[32], files[32], kept[64] = "";
 	sba_format_size((int64_t)r->bytes, size, sizeof(size));
 	if (c->cli->json) {
-		cli_json_line(json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:O}", "v", 1, "dest",
-					c->dest, "files", (json_int_t)r->files, "directories",
-					(json_int_t)r->directories, "bytes", (json_int_t)r->bytes,
-					"symlinks", (json_int_t)r->symlinks, "refused",
-					c->refused));
+		cli_json_line(json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "v", 1,
+					"dest", c->dest, "files", (json_int_t)r->files,
+					"directories", (json_int_t)r->directories, "bytes",
+					(json_int_t)r->bytes, "symlinks", (json_int_t)r->symlinks,
+					"kept", (json_int_t)r->kept, "refused_count",
+					(json_int_t)r->refused, "refused", c->shown.refused));
 		return;
 	}
-	cli_note(c->cli, "%s%s%s%s -> %s  %llu file%s  %s", c->from->name ? c->from->name : "",
-		 c->from->name ? ":" : "", c->from->path, c->from->contents ? "/." : "", c->dest,
-		 (unsigned long long)r->files, r->files == 1 ? "" : "s", size);
-	if (r->refused)
-		told_refused(c, r->refused);
+	if (r->kept)
+		snprintf(kept, sizeof(kept), "  %llu kept", (unsigned long long)r->kept);
+	const char *from = c->from->path ? c->from->path : "-";
+	cli_note(c->cli, "%s%s%s%s -> %s  %s file%s  %s%s", c->from->name ? c->from->name : "",
+		 c->from->name ? ":" : "", from, c->from->contents ? "/." : "", c->dest,
+		 cli_thousands(r->files, files), r->files == 1 ? "" : "s", size, kept);
+	cli_transfer_tell_refused(&c->shown, r->refused);
 }
 
 /* ---- where it goes ---- */
@@ -183,39 +137,27 @@ static char *parent_of(const char *path)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* `test` inside: 1 yes, 0 no; where the image has none, what is likely. */
-static int ask(struct sba_sandbox *s, const char *flag, const char *path, int likely,
-	       struct sba_error *err)
+/* 1 a folder, 0 something else, or why not. */
+static int inside_is_folder(struct sba_sandbox *s, const char *path, struct sba_error *err)
 {
-	enum { ASK_MS = 30 * 1000 };
-	const char *const argv[] = { "test", flag, path, NULL };
-	const struct sba_exec_options o = { .argv = argv, .timeout_ms = ASK_MS };
-	struct sba_process *p = NULL;
-	struct sba_exit e;
-	int rc = sba_sandbox_exec(s, &o, &p, err);
-	if (rc == 0)
-		rc = sba_process_wait(p, -1, &e, err);
-	sba_process_free(p);
-	if (rc < 0)
-		return rc;
-	return e.kind == SBA_EXITED && sba_exit_status(&e) <= 1 ? sba_exit_status(&e) == 0 : likely;
+	struct sba_file_stat st;
+	int rc = sba_sandbox_stat(s, path, &st, err);
+	return rc < 0 ? rc : S_ISDIR(st.mode);
 }
 
 static int look_inside(struct sba_sandbox *s, const char *path, struct place *ret,
 		       struct sba_error *err)
 {
 	CLI_FREE char *parent = parent_of(path);
-	int there = 1, in = 1;
 	if (!parent)
 		return cli_fail_nomem(err);
-	int folder = ask(s, "-d", path, 0, err);
-	if (folder == 0)
-		there = ask(s, "-e", path, 0, err);
-	if (folder == 0 && there == 0)
-		in = ask(s, "-d", parent, 1, err);
-	if (folder < 0 || there < 0 || in < 0)
-		return err->code;
-	*ret = (struct place){ .there = there, .folder = folder, .parent = in };
+	int folder = inside_is_folder(s, path, err);
+	if (folder < 0 && folder != SBA_ENOTFOUND)
+		return folder;
+	int in = folder >= 0 ? 1 : inside_is_folder(s, parent, err);
+	if (in < 0 && in != SBA_ENOTFOUND)
+		return in;
+	*ret = (struct place){ .there = folder >= 0, .folder = folder == 1, .parent = in == 1 };
 	return 0;
 }
 
@@ -243,7 +185,7 @@ static int check_place(const struct side *to, const struct place *p, bool folder
 	const char *name = to->name ? to->name : "", *colon = to->name ? ":" : "";
 	if (p->there && !p->folder && (folder_comes || to->is_folder || to->contents))
 		return cli_fail(err, SBA_EEXIST, NULL, "'%s%s%s' is a file", name, colon, to->path);
-	if (!p->folder && (to->is_folder || to->contents))
+	if (!p->folder && (to->is_folder || to->contents) && !folder_comes)
 		return cli_fail(err, SBA_ENOTFOUND, NULL, "no such folder: '%s%s%s/'", name, colon,
 				to->path);
 	CLI_FREE char *parent = parent_of(to->path);
@@ -271,99 +213,161 @@ static int name_dest(struct copy *c, bool beneath, struct sba_error *err)
 
 /* ---- the copy ---- */
 
-static int move(struct copy *c, struct sba_sandbox *s, bool into,
-		struct sba_transfer_report *report, struct sba_error *err)
+static struct sba_transfer_options options_of(struct copy *c)
 {
-	const struct side *from = c->from, *to = c->to;
-	const struct sba_transfer_options o = {
+	const struct cp_options *o = c->options;
+	return (struct sba_transfer_options){
+		.timeout_ms = o->timeout,
+		.contents = c->from->contents,
 		.replace = true,
-		.progress = progress,
-		.refused = refused,
-		.user = c,
+		.no_clobber = o->no_clobber,
+		.set_id = o->set_id,
+		.gitignore = o->gitignore,
+		.exclude = (const char *const *)o->exclude.v,
+		.max_bytes = (uint64_t)o->max_size,
+		.max_entries = (uint64_t)o->max_files,
+		.progress = c->cli->status.to ? cli_transfer_progress : NULL,
+		.refused = cli_transfer_refused,
+		.user = &c->shown,
 	};
-	if (from->contents && into)
-		return from->name ? cli_download_contents(s, from->path, to->path, &o, report, err)
-				  : cli_upload_contents(s, from->path, to->path, &o, report, err);
-	return from->name ? sba_sandbox_download(s, from->path, to->path, &o, report, err)
-			  : sba_sandbox_upload(s, from->path, to->path, &o, report, err);
 }
 
 /* Whether a folder comes; what is inside is asked only where it matters. */
-static int comes_folder(const struct side *from, const struct place *p, struct sba_sandbox *s,
-			struct sba_error *err)
+static int comes_folder(struct copy *c, const struct place *p, struct sba_error *err)
 {
+	const struct side *from = c->from;
 	if (!from->name)
 		return is_folder(from->path);
-	return from->contents || (p->there && !p->folder && ask(s, "-d", from->path, 0, err) == 1);
+	bool matters = p->there ? !p->folder : c->to->is_folder;
+	return from->contents || (matters && inside_is_folder(c->sandbox, from->path, err) == 1);
+}
+
+static int copy_paths(struct copy *c, struct sba_transfer_report *report, struct sba_error *err)
+{
+	const struct side *from = c->from, *to = c->to;
+	const struct sba_transfer_options o = options_of(c);
+	struct place p = { 0 };
+	if (!from->name && access(from->path, F_OK) < 0)
+		return cli_fail(err, SBA_ENOTFOUND, NULL, "%s: %s", from->path, strerror(errno));
+	int rc = look(c->sandbox, to, &p, err);
+	if (rc == 0)
+		rc = check_place(to, &p, comes_folder(c, &p, err), err);
+	if (rc == 0)
+		rc = name_dest(c, p.folder && !from->contents, err);
+	if (rc < 0)
+		return rc;
+	return from->name ? sba_sandbox_download(c->sandbox, from->path, to->path, &o, report, err)
+			  : sba_sandbox_upload(c->sandbox, from->path, to->path, &o, report, err);
+}
+
+static int copy_tar(struct copy *c, struct sba_transfer_report *report, struct sba_error *err)
+{
+	struct cli_stream stream = { .hurry = true };
+	const struct sba_transfer_options o = options_of(c);
+	if (c->from->path)
+		return sba_sandbox_download_tar(c->sandbox, c->from->path, cli_stream_write,
+						&stream, &o, err);
+	c->dest = NULL;
+	if (asprintf(&c->dest, "%s:%s", c->to->name, c->to->path) < 0)
+		return cli_fail_nomem(err);
+	return sba_sandbox_upload_tar(c->sandbox, cli_stream_read, &stream, c->to->path, &o, report,
+				      err);
 }
 
 static int transfer(struct copy *c, struct sba_transfer_report *report, struct sba_error *err)
 {
-	const struct side *from = c->from, *to = c->to;
-	struct sba_sandbox *s = NULL;
-	struct place p = { 0 };
-	int rc = cli_sandbox(c->cli, from->name ? from->name : to->name, &s, err);
-	if (rc == 0 && !from->name && access(from->path, F_OK) < 0)
-		rc = cli_fail(err, SBA_ENOTFOUND, NULL, "%s: %s", from->path, strerror(errno));
+	const char *name = c->from->name ? c->from->name : c->to->name;
+	int rc = cli_sandbox(c->cli, name, &c->sandbox, err);
 	if (rc == 0)
-		rc = look(s, to, &p, err);
-	if (rc == 0)
-		rc = check_place(to, &p, comes_folder(from, &p, s, err), err);
-	if (rc == 0)
-		rc = name_dest(c, p.folder && !from->contents, err);
-	if (rc == 0)
-		rc = move(c, s, p.folder, report, err);
-	sba_sandbox_close(s);
+		rc = c->from->path && c->to->path ? copy_paths(c, report, err)
+						  : copy_tar(c, report, err);
+	sba_sandbox_close(c->sandbox);
 	cli_status_clear(&c->cli->status);
 	return rc;
 }
 
-static int copy(struct cli *cli, const struct side *from, const struct side *to)
+static int copy(struct cli *cli, const struct cp_options *o, const struct side *from,
+		const struct side *to)
 {
 	struct sba_error err;
 	struct sba_transfer_report report = { 0 };
-	if (!from->name == !to->name)
-		return cli_usage(cli, "as in:  sandbox-agent cp calm-fox:/data ./data",
-				 "one side is NAME:PATH, the other is here");
-	CLI_JSON json_t *names = json_array();
-	struct copy c = {
-		.cli = cli,
-		.from = from,
-		.to = to,
-		.since_ms = now_ms(),
-		.refused = names,
-	};
+	struct copy c = { .cli = cli, .options = o, .from = from, .to = to };
+	cli_transfer_init(&c.shown, cli, from->path ? from->path : "-");
 	int rc = transfer(&c, &report, &err);
-	if (rc == 0)
+	/* A tar on stdout speaks for itself, but for what is not in it. */
+	if (rc == 0 && to->path)
 		told(&c, &report);
+	else if (rc == 0)
+		cli_transfer_tell_refused(&c.shown, json_array_size(c.shown.refused));
+	cli_transfer_fini(&c.shown);
 	free(c.dest);
 	if (cli_signals_caught())
-		return cli_signals_exit(cli, 1, "the copy may be incomplete");
+		return cli_signals_exit(cli, 1, "nothing of it is in place");
 	return rc < 0 ? cli_report(cli, &err) : 0;
+}
+
+static int check_sides(struct cli *cli, const struct cp_options *o, const struct side *from,
+		       const struct side *to)
+{
+	if (from->name && to->name)
+		return cli_usage(cli,
+				 "by way of here:  sandbox-agent cp A:PATH - | sandbox-agent cp - "
+				 "B:PATH",
+				 "both sides are in a sandbox");
+	if (!from->name && !to->name)
+		return cli_usage(cli, "as in:  sandbox-agent cp calm-fox:/data ./data",
+				 "one side is NAME:PATH, the other is here");
+	if (from->name && (o->gitignore || o->set_id))
+		return cli_usage(cli, NULL, "--%s is for copies into a sandbox",
+				 o->gitignore ? "gitignore" : "set-id");
+	if (!from->path && o->gitignore)
+		return cli_usage(cli, NULL, "--gitignore is for folders, not for a tar");
+	if (!from->name && (o->max_size || o->max_files))
+		return cli_usage(cli, NULL, "--%s is for copies out of a sandbox",
+				 o->max_size ? "max-size" : "max-files");
+	if (!to->path && o->exclude.n)
+		return cli_usage(cli, "tar's own --exclude, where it is unpacked",
+				 "--exclude is not for a tar on stdout");
+	if (!to->path && isatty(STDOUT_FILENO))
+		return cli_usage(cli, "as in:  sandbox-agent cp calm-fox:/data - | tar -t",
+				 "a tar does not go to a terminal");
+	return 0;
 }
 
 static int cp(struct cli *cli, const void *options, const struct cli_args *args)
 {
-	(void)options;
 	struct side from = { 0 }, to = { 0 };
 	struct sba_error err;
+	int status = 0;
 	int rc = side_parse(args->v[0], &from, &err);
 	if (rc == 0)
 		rc = side_parse(args->v[1], &to, &err);
-	rc = rc < 0 ? cli_report(cli, &err) : copy(cli, &from, &to);
+	if (rc < 0)
+		status = cli_report(cli, &err);
+	if (status == 0)
+		status = check_sides(cli, options, &from, &to);
+	if (status == 0)
+		status = copy(cli, options, &from, &to);
 	side_fini(&from);
 	side_fini(&to);
-	return rc;
+	return status;
 }
 
 const struct cli_command cli_command_cp = {
 	.name = "cp",
 	.args = "SRC DST",
-	.help = "files in or out; one side is NAME:PATH",
+	.help = "files in or out; one side is NAME:PATH, the other may be - for a tar",
 	.more = "A PATH inside that does not begin with / is beneath /workspace. A folder that\n"
-		"is there receives what comes under its own name, from DIR/. only what is in it.\n"
-		"No folder is made to hold a copy; a destination that ends in / must be one.",
+		"is there receives what comes under its own name, from DIR/. only what is in it;\n"
+		"one of that name is merged into. A folder never replaces a file, nor the "
+		"reverse.\n"
+		"No folder is made to hold a copy; a destination that ends in / must be one.\n"
+		"All of it is put in place at the end, or nothing. Out of a sandbox come files "
+		"and\n"
+		"folders only; a link inside is copied by what it leads to: NAME:LINK/.",
 	.example = "sandbox-agent cp calm-fox:/workspace/out ./out",
+	.tables = { cp_options },
+	.options_size = sizeof(struct cp_options),
 	.min_args = 2,
 	.max_args = 2,
 	.run = cp,

@@ -147,6 +147,20 @@ const char *cli_time(int64_t ms, char *buf, size_t size)
 	return buf;
 }
 
+const char *cli_thousands(uint64_t n, char buf[32])
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+	size_t o = 0;
+	for (int i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			buf[o++] = ',';
+		buf[o++] = digits[i];
+	}
+	buf[o] = '\0';
+	return buf;
+}
+
 char *cli_line(const struct cli_look *look, const char *s, int columns)
 {
 	char *line = sba_visible(s, strlen(s), true);

@@ -399,26 +399,13 @@ void cli_render_answer(struct cli_render *r, const char *text)
 		fprintf(r->out, "%.*s\n", (int)len, shown);
 }
 
-static void thousands(int64_t n, char *buf, size_t size)
-{
-	char digits[32];
-	int len = snprintf(digits, sizeof(digits), "%lld", (long long)n);
-	size_t o = 0;
-	for (int i = 0; i < len && o + 2 < size; i++) {
-		if (i && (len - i) % 3 == 0)
-			buf[o++] = ',';
-		buf[o++] = digits[i];
-	}
-	buf[o] = '\0';
-}
-
 void cli_render_result(struct cli_render *r, const struct sba_turn_result *t)
 {
 	char sgr[16], in[32], cached[32], out[32], time[32], verdict[64];
 	bool colour = r->look->err_colour, ok = t->verdict == SBA_VERDICT_OK;
-	thousands(t->usage.input, in, sizeof(in));
-	thousands(t->usage.cached_input, cached, sizeof(cached));
-	thousands(t->usage.output, out, sizeof(out));
+	cli_thousands((uint64_t)t->usage.input, in);
+	cli_thousands((uint64_t)t->usage.cached_input, cached);
+	cli_thousands((uint64_t)t->usage.output, out);
 	snprintf(verdict, sizeof(verdict), "%s", sba_verdict_name(t->verdict));
 	for (char *c = verdict; *c; c++)
 		*c = *c == '_' ? ' ' : *c;

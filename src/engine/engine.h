@@ -178,6 +178,21 @@ int sba_container_get(struct sba_engine *e, const char *id, const char *path,
 int sba_container_put(struct sba_engine *e, const char *id, const char *path, sba_source_fn *source,
 		      void *user, struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
 
+/*
+ * A body that is read ahead by a thread of its own, so that a slow reader does not
+ * make the engine hold its lock: what comes is kept up to SBA_AHEAD_MAX. When
+ * nothing comes for SBA_TRANSFER_STALL_MS, or nothing is taken for SBA_AHEAD_FULL_MS
+ * while it is full, the connection is closed first and the reader told then.
+ */
+struct sba_ahead;
+/* Takes the body, even on failure. */
+int sba_ahead_open(struct sba_body *take_body, struct sba_until until, struct sba_ahead **ret,
+		   struct sba_error *err) SBA_MUST_CHECK;
+/* As sba_body_read(). */
+ssize_t sba_ahead_read(struct sba_ahead *a, void *buf, size_t size, struct sba_error *err);
+/* At once, also in the middle. NULL is allowed. */
+void sba_ahead_close(struct sba_ahead *a);
+
 /* ---- images (image.c) ---- */
 
 int sba_image_inspect(struct sba_engine *e, const char *ref, struct sba_until until, json_t **ret,

@@ -132,7 +132,8 @@ struct sba_exchange {
 	const char *content_type; /* of what source yields */
 	sba_source_fn *source;    /* NULL: no streaming body */
 	void *user;
-	bool upgrade; /* ask for a raw stream */
+	bool upgrade;      /* ask for a raw stream */
+	int64_t answer_ms; /* for the answer, once all is sent; 0: as long as it may take */
 };
 
 /* A request on its way out (send.c). */

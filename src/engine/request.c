@@ -121,7 +121,8 @@ static int converse(struct sba_engine *e, struct sba_wire *w, const struct sba_e
 	struct sba_http_head head = { 0 };
 	int rc = sba_outgoing_send(o, w, until, &head, err);
 	if (rc == 0)
-		rc = receive_head(w, until, &head, err);
+		rc = receive_head(w, x->answer_ms ? sba_until_sooner(until, x->answer_ms) : until,
+				  &head, err);
 	w->whole = sba_outgoing_done(o);
 	*repeat = may_repeat(w, x, o, rc);
 	if (rc >= 0)

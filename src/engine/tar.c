@@ -134,9 +134,15 @@ int sba_container_put(struct sba_engine *e, const char *id, const char *path, sb
 	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(SBA_ENGINE_ERROR_MAX);
 	struct archive_call c;
 	int rc = prepare(&c, "PUT", "write to", id, path, err);
+	const struct sba_exchange x = {
+		.request = &c.request,
+		.content_type = "application/x-tar",
+		.source = source,
+		.user = user,
+		.answer_ms = SBA_TRANSFER_STALL_MS,
+	};
 	if (rc == 0)
-		rc = sba_engine_stream(e, &c.request, "application/x-tar", source, user, until,
-				       &body, err);
+		rc = sba_engine_exchange(e, &x, sba_engine_limit(e, until), &body, err);
 	if (rc == 0)
 		rc = sba_body_read_all(body, &answer, sba_engine_limit(e, until), err);
 	sba_buf_fini(&c.path);

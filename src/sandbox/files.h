@@ -1,39 +1,90 @@
 /* SPDX-License-Identifier: MIT */
-/* What files.c and workspace.c share: places inside a sandbox and uploads to them. */
+/*
+ * What the files that move files share: paths inside (paths.c), owners
+ * (owner.c), and the one way in (send.c).
+ */
 #ifndef SBA_SANDBOX_FILES_H
 #define SBA_SANDBOX_FILES_H
 
 #include "archive/archive.h"
+#include "channel/channel.h"
 #include "sandbox/private.h"
+#include "sandbox/session.h"
 
-enum { SBA_INSIDE_PATH_MAX = 4096 };
-
-/* A path whose leaf is to be written: the deepest folder that exists, the
- * missing ones below it, the leaf. */
-struct sba_inside_place {
-	char parent[SBA_INSIDE_PATH_MAX];
-	char missing[SBA_INSIDE_PATH_MAX]; /* "a/b" or "" */
-	char leaf[256];
+enum {
+	SBA_INSIDE_PATH_MAX = 4096,
 };
 
-struct sba_until sba_transfer_until(const struct sba_sandbox *s,
-				    const struct sba_transfer_options *o);
+/* ---- paths.c ---- */
+
+struct sba_until sba_transfer_until(const struct sba_sandbox *s, int64_t timeout_ms);
+/* For what is small. */
+struct sba_until sba_small_until(const struct sba_sandbox *s);
 /* Absolute, without trailing slashes. */
 int sba_inside_path(const char *path, char ret[SBA_INSIDE_PATH_MAX],
 		    struct sba_error *err) SBA_MUST_CHECK;
-int sba_inside_place(struct sba_sandbox *s, const char *path, struct sba_inside_place *ret,
-		     struct sba_error *err) SBA_MUST_CHECK;
+/* "folder/leaf". */
+int sba_inside_join(char ret[SBA_INSIDE_PATH_MAX], const char *folder, const char *leaf,
+		    struct sba_error *err) SBA_MUST_CHECK;
+/* The folder that a path other than "/" lies in, and its name there (lent). */
+const char *sba_inside_split(const char *path, char ret_folder[SBA_INSIDE_PATH_MAX]);
+const char *sba_base_name(const char *path);
+/* By the engine's own look at its files. */
+int sba_inside_stat(struct sba_sandbox *s, const char *path, struct sba_path_stat *ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+/* What is always mounted, for when there is nobody inside to ask. */
+int sba_refuse_mounts(const char *path, struct sba_error *err) SBA_MUST_CHECK;
+/* The channel, for as long as the hold lasts; NULL (and 0) where there is none to be
+ * had. */
+int sba_files_channel(struct sba_sandbox *s, struct sba_hold **ret_hold, struct sba_channel **ret,
+		      struct sba_error *err) SBA_MUST_CHECK;
+void sba_cleanup_hold(struct sba_hold **h);
+#define SBA_HOLD __attribute__((cleanup(sba_cleanup_hold)))
+const char *sba_refusal_words(enum sba_refusal why);
+
+/* ---- owner.c ---- */
+
 /* The ids of the sandbox's user. */
 int sba_sandbox_owner(struct sba_sandbox *s, uint32_t *uid, uint32_t *gid,
 		      struct sba_error *err) SBA_MUST_CHECK;
-/* A pack with the missing folders queued, owned by that user; ret_name (of
- * 2 * SBA_INSIDE_PATH_MAX) is the leaf's name in it. */
-int sba_inside_pack(struct sba_sandbox *s, const struct sba_inside_place *place,
-		    const struct sba_transfer_options *o, struct sba_pack **ret, char *ret_name,
+/* Those of "USER[:GROUP]", names or numbers. */
+int sba_sandbox_ids(struct sba_sandbox *s, const char *owner, uint32_t *uid, uint32_t *gid,
 		    struct sba_error *err) SBA_MUST_CHECK;
-/* Sends and frees the pack. */
-int sba_inside_send(struct sba_sandbox *s, const struct sba_inside_place *place,
-		    struct sba_pack *take_pack, const struct sba_transfer_options *o,
-		    struct sba_transfer_report *ret_report, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- send.c ---- */
+
+/* What goes into a folder: a pack that is filled anew for each try, or a tar that
+ * can be read once. */
+struct sba_cargo {
+	int (*fill)(void *user, struct sba_pack *p, struct sba_error *err);
+	sba_tar_read_fn *tar; /* instead of fill */
+	void *user;
+	const char *leaf; /* what comes is called so in the folder; NULL: various */
+	bool has_folders; /* not just one file */
+	bool set_owner;
+	uint32_t uid, gid;
+	uint64_t total; /* for progress; 0: not known */
+};
+/* Into a folder inside, which is made where it is missing; in place once it is
+ * whole. */
+int sba_send(struct sba_sandbox *s, const char *folder, const struct sba_cargo *cargo,
+	     const struct sba_transfer_options *o, struct sba_transfer_report *ret_report,
+	     struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- download.c ---- */
+
+/* Where a tar of something inside comes from: the engine, or the guest. */
+struct sba_tar_way;
+struct sba_tar_find {
+	const char *path; /* absolute */
+	bool contents;
+	void (*note)(void *user, const char *name, int why);
+	void *user;
+};
+/* Looks for it and opens the tar: *ret_name is what it is called in there. */
+int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct sba_until until,
+		     struct sba_tar_way **ret, struct sba_error *err) SBA_MUST_CHECK;
+ssize_t sba_tar_way_read(void *way, void *buf, size_t size, struct sba_error *err);
+void sba_tar_way_close(struct sba_tar_way *w); /* NULL is allowed */
 
 #endif

@@ -163,7 +163,7 @@ static int pack_own(struct sba_pack *pack, const char *name, const struct reposi
 	SBA_BUF struct sba_buf from = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
 	SBA_BUF struct sba_buf to = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
 	sba_buf_printf(&from, "%s/%s", r->own.data, file);
-	sba_buf_printf(&to, "%s/.git/%s", name, file);
+	sba_buf_printf(&to, "%s%s.git/%s", name, *name ? "/" : "", file);
 	int rc = sba_buf_check(&from, "path", err);
 	if (rc == 0)
 		rc = sba_buf_check(&to, "path", err);
@@ -182,7 +182,7 @@ static int pack_history(struct sba_pack *pack, const char *name, const struct re
 {
 	SBA_STRV struct sba_strv listed = { 0 }, files = { 0 };
 	SBA_BUF struct sba_buf to = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
-	sba_buf_printf(&to, "%s/.git", name);
+	sba_buf_printf(&to, "%s%s.git", name, *name ? "/" : "");
 	int rc = sba_buf_check(&to, "path", err);
 	if (rc == 0)
 		rc = list_git(r->common.data, "", 0, &listed, err);
@@ -206,7 +206,7 @@ static int pack_git_folders(struct sba_pack *pack, const char *name, struct sba_
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < SBA_ARRAY_LEN(folders); i++) {
 		SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
-		sba_buf_printf(&path, "%s/.git%s", name, folders[i]);
+		sba_buf_printf(&path, "%s%s.git%s", name, *name ? "/" : "", folders[i]);
 		rc = sba_buf_check(&path, "path", err);
 		if (rc == 0)
 			rc = sba_pack_dir(pack, path.data, 0755, err);
@@ -219,7 +219,7 @@ static int pack_git_config(struct sba_pack *pack, const char *dir, const char *n
 {
 	SBA_BUF struct sba_buf config = SBA_BUF_INIT(64 * SBA_KIB);
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
-	sba_buf_printf(&path, "%s/.git/config", name);
+	sba_buf_printf(&path, "%s%s.git/config", name, *name ? "/" : "");
 	int rc = sba_buf_check(&path, "path", err);
 	if (rc == 0)
 		rc = make_git_config(dir, until, &config, err);
@@ -247,15 +247,31 @@ static int pack_tree(struct sba_pack *pack, const char *dir, const char *name,
 	return rc;
 }
 
-static int pack_workspace(struct sba_pack *pack, const char *dir, const char *name,
-			  struct sba_until until, struct sba_error *err)
+/* A project on its way. */
+struct project {
+	const char *dir;
+	struct sba_strv files; /* of git */
+	bool tracked;
+	struct sba_until until;
+};
+
+static int fill(void *user, struct sba_pack *pack, struct sba_error *err)
 {
-	SBA_STRV struct sba_strv files = { 0 };
-	int tree = sba_git_files(dir, until, &files, err);
-	if (tree < 0)
-		return tree;
-	return tree ? pack_tree(pack, dir, name, &files, until, err)
-		    : sba_pack_path(pack, name, dir, err);
+	const struct project *p = user;
+	return p->tracked ? pack_tree(pack, p->dir, "", &p->files, p->until, err)
+			  : sba_pack_path(pack, "", p->dir, err);
+}
+
+static int send_project(struct sba_sandbox *s, struct project *p, const char *inside,
+			const struct sba_transfer_options *o,
+			struct sba_transfer_report *ret_report, struct sba_error *err)
+{
+	const struct sba_cargo cargo = { .fill = fill, .user = p, .has_folders = true };
+	int rc = sba_git_files(p->dir, p->until, &p->files, err);
+	if (rc < 0)
+		return rc;
+	p->tracked = rc > 0;
+	return sba_send(s, inside, &cargo, o, ret_report, err);
 }
 
 int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const char *path,
@@ -268,22 +284,12 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 		return sba_fail_errno(err, SBA_ENOTFOUND, errno, "workspace '%s'", host_dir);
 	if (!S_ISDIR(st.st_mode))
 		return sba_fail(err, SBA_EINVAL, "workspace '%s': not a directory", host_dir);
-	struct sba_inside_place place = { .parent = "" };
-	char name[2 * SBA_INSIDE_PATH_MAX];
-	struct sba_pack *pack = NULL;
+	struct project p = { .dir = host_dir, .until = sba_engine_until(s->engine, GIT_MS) };
 	int rc = sba_inside_path(path ? path : SBA_DEFAULT_WORKSPACE, inside, err);
 	if (rc == 0 && strcmp(inside, "/") == 0)
 		rc = sba_fail(err, SBA_EREFUSED, "a workspace does not replace the sandbox's root");
 	if (rc == 0)
-		rc = sba_inside_place(s, inside, &place, err);
-	if (rc == 0)
-		rc = sba_inside_pack(s, &place, o, &pack, name, err);
-	if (rc == 0) {
-		rc = pack_workspace(pack, host_dir, name, sba_engine_until(s->engine, GIT_MS), err);
-		if (rc < 0)
-			sba_pack_free(pack);
-	}
-	if (rc == 0)
-		rc = sba_inside_send(s, &place, pack, o, ret_report, err);
+		rc = send_project(s, &p, inside, o, ret_report, err);
+	sba_strv_fini(&p.files);
 	return rc < 0 ? sba_wrap(err, rc, "copy workspace '%s'", host_dir) : 0;
 }

@@ -191,15 +191,14 @@ static void what_is_not_there_is_named(void **state)
 	assert_int_equal(access(live_path("n"), F_OK), -1);
 }
 
-static void mounts_and_the_root_are_refused(void **state)
+static void what_nobody_can_write_and_the_root_are_refused(void **state)
 {
 	(void)state;
 	struct sba_error err = { 0 };
-	static const char *const paths[] = { "/proc/sys/kernel/x", "/sys/x", "/dev/x", "/dev" };
+	static const char *const paths[] = { "/proc/sys/kernel/x", "/sys/x", "/proc" };
 	for (size_t i = 0; i < SBA_ARRAY_LEN(paths); i++)
 		assert_true(sba_sandbox_upload(box, "/etc/hostname", paths[i], NULL, NULL, &err) <
 			    0);
-	assert_true(sba_sandbox_download(box, "/proc/self", live_path("x"), NULL, NULL, &err) < 0);
 	assert_int_equal(sba_sandbox_download(box, "/", live_path("x"), NULL, NULL, &err),
 			 SBA_EREFUSED);
 	assert_int_equal(sba_sandbox_upload(box, "/etc/hostname", "relative", NULL, NULL, &err),
@@ -321,7 +320,7 @@ int main(void)
 		LIVE_STEP(an_existing_file_here_is_replaced_only_when_asked),
 		LIVE_STEP(links_and_fifos_of_the_inside_do_not_land),
 		LIVE_STEP(what_is_not_there_is_named),
-		LIVE_STEP(mounts_and_the_root_are_refused),
+		LIVE_STEP(what_nobody_can_write_and_the_root_are_refused),
 		LIVE_STEP(a_file_in_the_way_of_a_folder_is_told),
 		LIVE_STEP(a_work_tree_goes_in_without_what_is_the_hosts),
 		LIVE_STEP(git_status_works_inside),

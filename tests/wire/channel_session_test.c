@@ -335,6 +335,39 @@ static struct sba_until soon(void)
 	return sba_until_in(PEER_WAIT_MS);
 }
 
+struct bytes {
+	const char *data;
+	size_t left;
+};
+
+static ssize_t next_bytes(void *user, void *buf, size_t size, struct sba_error *err)
+{
+	struct bytes *b = user;
+	size_t n = b->left < size ? b->left : size;
+	(void)err;
+	if (n > 0)
+		memcpy(buf, b->data, n);
+	b->data += n;
+	b->left -= n;
+	return (ssize_t)n;
+}
+
+/* mode -1: none is asked for. */
+static int write_file(const char *path, const void *data, size_t len, int mode,
+		      struct sba_error *err)
+{
+	struct bytes b = { data, len };
+	bool asked;
+	const struct sba_channel_write w = {
+		.path = path,
+		.set_mode = mode >= 0,
+		.mode = (uint32_t)mode,
+		.source = next_bytes,
+		.user = &b,
+	};
+	return sba_channel_file_write(guest.c, &w, soon(), &asked, err);
+}
+
 static void files_are_written_and_read(void **state)
 {
 	SBA_BUF struct sba_buf got = SBA_BUF_INIT(SBA_MIB);
@@ -345,7 +378,7 @@ static void files_are_written_and_read(void **state)
 	(void)state;
 	for (size_t i = 0; i < 700000; i++)
 		big[i] = (char)(i * 13);
-	assert_int_equal(sba_channel_file_write(guest.c, path, big, 700000, -1, soon(), &err), 0);
+	assert_int_equal(write_file(path, big, 700000, -1, &err), 0);
 	assert_int_equal(sba_channel_file_read(guest.c, path, SBA_MIB, soon(), &got, &err), 0);
 	assert_int_equal(got.len, 700000);
 	assert_memory_equal(got.data, big, 700000);
@@ -353,8 +386,8 @@ static void files_are_written_and_read(void **state)
 	assert_int_equal(st.mode, S_IFREG | 0644);
 	assert_int_equal(st.size, 700000);
 	assert_in_range(st.mtime_ns / 1000000, sba_unix_ms() - 60000, sba_unix_ms() + 60000);
-	assert_int_equal(sba_channel_file_write(guest.c, path, "", 0, 0600, soon(), &err), 0);
-	assert_int_equal(sba_channel_file_write(guest.c, path, "x", 1, -1, soon(), &err), 0);
+	assert_int_equal(write_file(path, "", 0, 0600, &err), 0);
+	assert_int_equal(write_file(path, "x", 1, -1, &err), 0);
 	assert_int_equal(sba_channel_file_stat(guest.c, path, true, soon(), &st, &err), 0);
 	assert_int_equal(st.mode, S_IFREG | 0600);
 	assert_int_equal(st.size, 1);
@@ -368,8 +401,7 @@ static void names_are_listed_in_order(void **state)
 	struct sba_error err = { 0 };
 	(void)state;
 	for (const char *name = "c\0a\0.x\0b\0"; *name; name += strlen(name) + 1)
-		assert_int_equal(
-			sba_channel_file_write(guest.c, in_dir(name), "", 0, -1, soon(), &err), 0);
+		assert_int_equal(write_file(in_dir(name), "", 0, -1, &err), 0);
 	assert_int_equal(sba_channel_file_list(guest.c, dir, SBA_MIB, soon(), &got, &err), 0);
 	assert_int_equal(got.len, sizeof(want));
 	assert_memory_equal(got.data, want, sizeof(want));
@@ -394,18 +426,14 @@ static void what_is_no_file_is_refused_and_blocks_nobody(void **state)
 	struct sba_error err = { 0 };
 	(void)state;
 	mkfifo(in_dir("fifo"), 0600);
-	assert_int_equal(sba_channel_file_write(guest.c, in_dir("large"), "12345678901", 11, -1,
-						soon(), &err),
-			 0);
+	assert_int_equal(write_file(in_dir("large"), "12345678901", 11, -1, &err), 0);
 	for (size_t i = 0; i < SBA_ARRAY_LEN(cases); i++) {
 		int rc = sba_channel_file_read(guest.c, cases[i].path, 10, soon(), &got, &err);
 		if (rc != cases[i].code)
 			fail_msg("%s: %d %s", cases[i].path, rc, err.text);
 	}
-	assert_int_equal(sba_channel_file_write(guest.c, in_dir("fifo"), "", 0, -1, soon(), &err),
-			 SBA_EREFUSED);
-	assert_int_equal(sba_channel_file_write(guest.c, dir, "", 0, -1, soon(), &err),
-			 SBA_EREFUSED);
+	assert_int_equal(write_file(in_dir("fifo"), "", 0, -1, &err), SBA_EREFUSED);
+	assert_int_equal(write_file(dir, "", 0, -1, &err), SBA_EREFUSED);
 }
 
 static void a_link_is_followed_and_kept(void **state)
@@ -415,10 +443,8 @@ static void a_link_is_followed_and_kept(void **state)
 	struct sba_error err = { 0 };
 	(void)state;
 	assert_int_equal(symlink("target", in_dir("link")), 0);
-	assert_int_equal(
-		sba_channel_file_write(guest.c, in_dir("target"), "old", 3, -1, soon(), &err), 0);
-	assert_int_equal(
-		sba_channel_file_write(guest.c, in_dir("link"), "new", 3, -1, soon(), &err), 0);
+	assert_int_equal(write_file(in_dir("target"), "old", 3, -1, &err), 0);
+	assert_int_equal(write_file(in_dir("link"), "new", 3, -1, &err), 0);
 	assert_int_equal(sba_channel_file_read(guest.c, in_dir("target"), 10, soon(), &got, &err),
 			 0);
 	assert_string_equal(got.data, "new");

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* `read`: one file of a sandbox to stdout. */
+#include "cli.h"
+
+struct read_options {
+	int64_t timeout;
+};
+
+static const struct cli_option read_options[] = {
+	{ "timeout", 0, CLI_DURATION, "TIME", "for all of it (transfer_timeout: 5m)",
+	  offsetof(struct read_options, timeout), 0 },
+	{ 0 },
+};
+
+static int read_file(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	const struct read_options *o = options;
+	struct cli_stream stream = { 0 };
+	struct sba_sandbox *s = NULL;
+	struct sba_error err;
+	CLI_FREE char *path = cli_inside_path(args->v[1]);
+	int rc = path ? cli_sandbox(cli, args->v[0], &s, &err) : cli_fail_nomem(&err);
+	if (rc == 0)
+		rc = sba_sandbox_read(s, path, o->timeout, cli_stream_write, &stream, &err);
+	sba_sandbox_close(s);
+	if (cli_signals_caught())
+		return cli_signals_exit(cli, 1, "what came may be cut");
+	return rc < 0 ? cli_report(cli, &err) : 0;
+}
+
+const struct cli_command cli_command_read = {
+	.name = "read",
+	.args = "NAME PATH",
+	.help = "one file of a sandbox to stdout, whatever its size",
+	.more = "A PATH that does not begin with / is beneath /workspace. Links are followed.",
+	.example = "sandbox-agent read calm-fox /workspace/report.txt",
+	.tables = { read_options },
+	.options_size = sizeof(struct read_options),
+	.min_args = 2,
+	.max_args = 2,
+	.run = read_file,
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One file inside, read or written, of any size. The channel does it in a
+ * millisecond, with the rights of the sandbox's user; where he has none, the
+ * engine does it as root.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "sandbox/files.h"
+
+/* ---- reading ---- */
+
+static int read_by_engine(struct sba_sandbox *s, const char *path, struct sba_until until,
+			  sba_write_fn *write, void *user, struct sba_error *err)
+{
+	const struct sba_tar_find find = { .path = path };
+	struct sba_tar_way *w;
+	int rc = sba_tar_way_open(s, &find, until, &w, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_tar_one_stream(sba_tar_way_read, w, write, user, err);
+	sba_tar_way_close(w);
+	return rc;
+}
+
+int sba_sandbox_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
+		     sba_write_fn *write, void *user, struct sba_error *err)
+{
+	char inside[SBA_INSIDE_PATH_MAX];
+	SBA_HOLD struct sba_hold *hold = NULL;
+	struct sba_channel *channel = NULL;
+	struct sba_until until = sba_transfer_until(s, timeout_ms);
+	int rc = sba_inside_path(path, inside, err);
+	if (rc == 0)
+		rc = sba_files_channel(s, &hold, &channel, err);
+	if (rc == 0 && channel)
+		rc = sba_channel_file_get(channel, inside, write, user, until, err);
+	if ((rc == 0 && !channel) || rc == SBA_EPERM || rc == SBA_EUNSUPPORTED)
+		rc = read_by_engine(s, inside, until, write, user, err);
+	if (rc == SBA_ENOTFOUND)
+		return sba_fail(err, rc, "%s:%s: no such file", s->info.name, inside);
+	return rc < 0 ? sba_wrap(err, rc, "%s:%s", s->info.name, inside) : 0;
+}
+
+/* ---- writing, as root ---- */
+
+struct spooled {
+	int fd;
+	const char *leaf;
+	uint32_t mode;
+};
+
+/* A tar says how large a file is before its content comes. */
+static int spool(sba_read_fn *read, void *user, int *ret_fd, struct sba_error *err)
+{
+	char piece[64 * SBA_KIB];
+	ssize_t n;
+	SBA_CLOSE int fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "a temporary file in /var/tmp or /tmp");
+	while ((n = read(user, piece, sizeof(piece), err)) > 0) {
+		int rc = sba_write_all(fd, piece, (size_t)n, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (n == 0)
+		*ret_fd = sba_move_fd(&fd);
+	return (int)n;
+}
+
+static int fill(void *user, struct sba_pack *pack, struct sba_error *err)
+{
+	const struct spooled *f = user;
+	char path[64];
+	if (fchmod(f->fd, f->mode) < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "set a temporary file's mode");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+	return sba_pack_path(pack, f->leaf, path, err);
+}
+
+struct writing {
+	struct sba_sandbox *s;
+	char path[SBA_INSIDE_PATH_MAX];
+	const struct sba_write_options *options;
+	struct sba_hold *hold;
+	struct sba_channel *channel; /* may be NULL */
+	bool set_owner;
+	uint32_t uid, gid;
+	sba_read_fn *read;
+	void *user;
+	struct sba_until until;
+};
+
+/* Of the file that is there, unless others are asked for. */
+static int keep_dress(struct writing *w, uint32_t *mode, struct sba_error *err)
+{
+	struct sba_channel_stat st;
+	struct sba_path_stat seen;
+	*mode = w->options && w->options->set_mode ? w->options->mode & 07777 : 0644;
+	if (w->channel &&
+	    sba_channel_file_stat(w->channel, w->path, false, w->until, &st, NULL) == 0) {
+		if (!S_ISREG(st.mode))
+			return sba_fail(err, SBA_EREFUSED, "it is no regular file");
+		if (!w->set_owner) {
+			w->set_owner = true;
+			w->uid = st.uid;
+			w->gid = st.gid;
+		}
+		if (!w->options || !w->options->set_mode)
+			*mode = st.mode & 07777;
+		return 0;
+	}
+	/* The engine tells the mode, but not whose it is. */
+	if (sba_inside_stat(w->s, w->path, &seen, NULL) == 0) {
+		if (!S_ISREG(seen.mode))
+			return sba_fail(err, SBA_EREFUSED, "it is no regular file");
+		if (!w->options || !w->options->set_mode)
+			*mode = seen.mode & 07777;
+	}
+	return 0;
+}
+
+static int write_by_engine(struct writing *w, struct sba_error *err)
+{
+	char folder[SBA_INSIDE_PATH_MAX];
+	SBA_CLOSE int fd = -1;
+	struct spooled f = { .leaf = sba_inside_split(w->path, folder) };
+	int rc = keep_dress(w, &f.mode, err);
+	if (rc == 0)
+		rc = spool(w->read, w->user, &fd, err);
+	if (rc < 0)
+		return rc;
+	f.fd = fd;
+	const struct sba_cargo cargo = {
+		.fill = fill,
+		.user = &f,
+		.leaf = f.leaf,
+		.set_owner = w->set_owner,
+		.uid = w->uid,
+		.gid = w->gid,
+	};
+	const struct sba_transfer_options o = { .timeout_ms =
+							w->options ? w->options->timeout_ms : 0,
+						.set_id = true };
+	return sba_send(w->s, folder, &cargo, &o, NULL, err);
+}
+
+/* ---- writing ---- */
+
+static int write_by_channel(struct writing *w, bool *ret_asked, struct sba_error *err)
+{
+	const struct sba_channel_write c = {
+		.path = w->path,
+		.set_mode = w->options && w->options->set_mode,
+		.mode = w->options ? w->options->mode : 0,
+		.set_owner = w->set_owner,
+		.uid = w->uid,
+		.gid = w->gid,
+		.source = w->read,
+		.user = w->user,
+	};
+	return sba_channel_file_write(w->channel, &c, w->until, ret_asked, err);
+}
+
+static int write_file(struct writing *w, struct sba_error *err)
+{
+	bool asked = false;
+	int rc = sba_files_channel(w->s, &w->hold, &w->channel, err);
+	if (rc == 0 && w->options && w->options->owner) {
+		rc = sba_sandbox_ids(w->s, w->options->owner, &w->uid, &w->gid, err);
+		w->set_owner = rc == 0;
+	}
+	if (rc < 0)
+		return rc;
+	if (w->channel)
+		rc = write_by_channel(w, &asked, err);
+	bool other = rc == SBA_EPERM || rc == SBA_EUNSUPPORTED || rc == SBA_ENOTFOUND;
+	if (!w->channel || (!asked && other))
+		rc = write_by_engine(w, err);
+	return rc;
+}
+
+int sba_sandbox_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
+		      const struct sba_write_options *options, struct sba_error *err)
+{
+	struct writing w = {
+		.s = s,
+		.options = options,
+		.read = read,
+		.user = user,
+		.until = sba_transfer_until(s, options ? options->timeout_ms : 0),
+	};
+	int rc = sba_inside_path(path, w.path, err);
+	if (rc == 0 && (sba_ends_with(path, "/") || strcmp(w.path, "/") == 0))
+		rc = sba_fail(err, SBA_EINVAL, "it names a folder");
+	if (rc == 0)
+		rc = write_file(&w, err);
+	sba_hold_release(w.hold);
+	return rc < 0 ? sba_wrap(err, rc, "write %s:%s", s->info.name, path) : 0;
+}

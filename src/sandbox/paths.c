@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Paths inside a sandbox, and what the engine and the guest say of them. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/limits.h"
+#include "sandbox/files.h"
+
+struct sba_until sba_transfer_until(const struct sba_sandbox *s, int64_t timeout_ms)
+{
+	return sba_engine_until(s->engine, timeout_ms > 0
+						   ? timeout_ms
+						   : sba_engine_timeouts(s->engine)->transfer_ms);
+}
+
+struct sba_until sba_small_until(const struct sba_sandbox *s)
+{
+	return sba_engine_until(s->engine, sba_engine_timeouts(s->engine)->session_ms);
+}
+
+int sba_inside_path(const char *path, char ret[SBA_INSIDE_PATH_MAX], struct sba_error *err)
+{
+	if (path[0] != '/')
+		return sba_fail(err, SBA_EINVAL, "path '%s': it must begin with '/'", path);
+	size_t len = strlen(path);
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	if (len >= SBA_INSIDE_PATH_MAX)
+		return sba_fail(err, SBA_EINVAL, "path '%.60s…': too long", path);
+	memcpy(ret, path, len);
+	ret[len] = '\0';
+	return 0;
+}
+
+int sba_inside_join(char ret[SBA_INSIDE_PATH_MAX], const char *folder, const char *leaf,
+		    struct sba_error *err)
+{
+	int n = snprintf(ret, SBA_INSIDE_PATH_MAX, "%s/%s", strcmp(folder, "/") ? folder : "",
+			 leaf);
+	if (n < 0 || n >= SBA_INSIDE_PATH_MAX)
+		return sba_fail(err, SBA_EINVAL, "path '%.60s…': too long", folder);
+	return 0;
+}
+
+const char *sba_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+const char *sba_inside_split(const char *path, char ret_folder[SBA_INSIDE_PATH_MAX])
+{
+	const char *leaf = sba_base_name(path);
+	size_t len = (size_t)(leaf - path) - 1;
+	snprintf(ret_folder, SBA_INSIDE_PATH_MAX, "%.*s", len ? (int)len : 1, path);
+	return leaf;
+}
+
+int sba_inside_stat(struct sba_sandbox *s, const char *path, struct sba_path_stat *ret,
+		    struct sba_error *err)
+{
+	int rc = sba_sandbox_check_whole(s, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_container_stat(s->engine, s->container, path, sba_small_until(s), ret, err);
+	if (rc < 0 && rc != SBA_ECANCELED) {
+		int dead = sba_sandbox_check_alive(s, "look at a file", NULL);
+		if (dead == SBA_EBROKEN)
+			return sba_sandbox_check_alive(s, "look at a file", err);
+	}
+	return rc;
+}
+
+/* The engine looks as root, and tells less. */
+static int stat_by_engine(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
+			  struct sba_error *err)
+{
+	struct sba_path_stat st;
+	int rc = sba_inside_stat(s, path, &st, err);
+	if (rc == 0)
+		*ret = (struct sba_file_stat){ .mode = st.mode,
+					       .size = st.size,
+					       .mtime_ns = st.mtime * 1000000000 };
+	return rc;
+}
+
+int sba_sandbox_stat(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
+		     struct sba_error *err)
+{
+	char inside[SBA_INSIDE_PATH_MAX];
+	SBA_HOLD struct sba_hold *hold = NULL;
+	struct sba_channel *channel = NULL;
+	struct sba_channel_stat st;
+	int rc = sba_inside_path(path, inside, err);
+	if (rc == 0)
+		rc = sba_files_channel(s, &hold, &channel, err);
+	if (rc < 0)
+		return rc;
+	if (!channel)
+		return stat_by_engine(s, inside, ret, err);
+	rc = sba_channel_file_stat(channel, inside, true, sba_small_until(s), &st, err);
+	if (rc == SBA_EPERM)
+		return stat_by_engine(s, inside, ret, err);
+	if (rc == 0)
+		*ret = (struct sba_file_stat){ st.mode, st.uid, st.gid, st.size, st.mtime_ns };
+	return rc;
+}
+
+int sba_refuse_mounts(const char *path, struct sba_error *err)
+{
+	static const char *const mounts[] = { "/proc", "/sys", "/dev" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(mounts); i++) {
+		size_t len = strlen(mounts[i]);
+		if (strncmp(path, mounts[i], len) == 0 && (!path[len] || path[len] == '/'))
+			return sba_fail(err, SBA_EUNSUPPORTED,
+					"path '%s': the engine does not reach %s, and there is no "
+					"channel to this sandbox",
+					path, mounts[i]);
+	}
+	return 0;
+}
+
+int sba_files_channel(struct sba_sandbox *s, struct sba_hold **ret_hold, struct sba_channel **ret,
+		      struct sba_error *err)
+{
+	*ret = NULL;
+	*ret_hold = NULL;
+	int rc = sba_sandbox_check_whole(s, err);
+	if (rc == 0)
+		rc = sba_session_hold(s->session, -1, ret_hold, err);
+	if (rc == 0)
+		*ret = sba_hold_channel(*ret_hold);
+	return rc == SBA_EUNSUPPORTED ? 0 : rc;
+}
+
+void sba_cleanup_hold(struct sba_hold **h)
+{
+	sba_hold_release(*h);
+}
+
+const char *sba_refusal_words(enum sba_refusal why)
+{
+	switch (why) {
+	case SBA_REFUSED_SYMLINK:
+		return "symbolic link";
+	case SBA_REFUSED_DEVICE:
+		return "device";
+	case SBA_REFUSED_FIFO:
+		return "fifo";
+	case SBA_REFUSED_NAME:
+		return "unsafe name";
+	case SBA_REFUSED_DUPLICATE:
+		return "appears twice";
+	case SBA_REFUSED_OTHER:
+	case SBA_REFUSED_KINDS:
+		break;
+	}
+	return "neither file nor directory";
+}
