@@ -309,9 +309,10 @@ static int make_main(struct sba_making *m, const json_t *sidecar, struct sba_err
 	if (rc == 0)
 		rc = sba_spec_verify(m, m->sandbox->container, spec, err);
 	if (rc == 0)
-		rc = sba_spec_verify(m, m->sandbox->sidecar, sidecar, err);
-	if (rc == 0)
 		rc = sba_room_check(m, err);
+	/* Last: Docker does not tell of a container while it starts it. */
+	if (rc == 0)
+		rc = sba_spec_verify(m, m->sandbox->sidecar, sidecar, err);
 	return rc;
 }
 

@@ -120,8 +120,7 @@ static void *claim_and_settle(void *user)
 	if (!c->won)
 		return NULL;
 	snprintf(name, sizeof(name), "%s-%s", m->o.prefix, m->o.name);
-	c->rc = sba_container_rename(m->engine, c->member->container, name,
-				     sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), &c->err);
+	c->rc = sba_container_rename(m->engine, c->member->container, name, m->until, &c->err);
 	if (c->rc == SBA_EEXIST)
 		c->rc = sba_making_name_taken(m, &c->err);
 	if (c->rc == 0)
@@ -184,7 +183,9 @@ static int take_one(struct sba_making *m, const struct sba_sandbox *member, bool
 	struct claiming c = { .m = m, .member = member };
 	struct sba_error why = { 0 };
 	pthread_t thread;
-	int rc = become(m, member, err);
+	int rc = sba_until_check(m->until, err);
+	if (rc == 0)
+		rc = become(m, member, err);
 	if (rc < 0)
 		return rc;
 	haste = haste && sba_thread_start(&thread, claim_and_settle, &c, NULL) == 0;

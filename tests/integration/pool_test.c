@@ -259,9 +259,11 @@ static void the_unused_end_themselves(void **state)
 	(void)state;
 	struct sba_sandbox_options o = kind();
 	o.keepalive_ms = 3000;
+	o.tag = "unused";
 	fill(o, 1, 1);
-	live_await_no_containers(15000);
-	assert_int_equal(count((struct sba_list_options){ .all = true }), 0);
+	live_await_no_containers(40000);
+	/* What nobody had is no news. */
+	assert_int_equal(count((struct sba_list_options){ .all = true, .tag = o.tag }), 0);
 }
 
 static void a_claimed_one_that_ended_is_told_by_its_name(void **state)
@@ -270,11 +272,11 @@ static void a_claimed_one_that_ended_is_told_by_its_name(void **state)
 	struct sba_sandbox_options o = kind();
 	struct sba_sandbox *none = NULL;
 	struct sba_error err = { 0 };
-	o.keepalive_ms = 5000;
+	o.keepalive_ms = 15000;
 	o.name = "short";
 	fill(o, 1, 1);
 	sba_sandbox_close(claim(o));
-	live_await_no_containers(20000);
+	live_await_no_containers(40000);
 	assert_int_equal(count((struct sba_list_options){ .all = true, .name = "short" }), 1);
 	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "short", &none, &err),
 			 SBA_ENOTFOUND);
@@ -485,7 +487,7 @@ static void a_claimer_killed_at_any_moment_leaves_nothing_for_long(void **state)
 		if (rc == 0)
 			live_remove(s);
 	}
-	live_await_no_containers(20000);
+	live_await_no_containers(40000);
 }
 
 /* ---- the program ---- */

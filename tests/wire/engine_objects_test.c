@@ -87,6 +87,25 @@ static void create_tells_a_missing_image_from_a_missing_container(void **state)
 	stop(f, e);
 }
 
+static void a_rename_to_any_name_that_is_taken_is_told_as_such(void **state)
+{
+	START({ .method = "POST",
+		.path = "/containers/c/rename?name=a%2Fb ",
+		.answer = "HTTP/1.1 204 No Content\r\n\r\n" },
+	      { SAYS("409 Conflict", "Conflict. The container name is already in use") },
+	      { SAYS("400 Bad Request",
+		     "Renaming a container with the same name as its current name") },
+	      { SAYS("400 Bad Request", "Invalid container name") },
+	      { SAYS("404 Not Found", "No such container: c") });
+	assert_int_equal(sba_container_rename(e, "c", "a/b", soon(), &err), 0);
+	assert_int_equal(sba_container_rename(e, "c", "x", soon(), &err), SBA_EEXIST);
+	assert_int_equal(sba_container_rename(e, "c", "x", soon(), &err), SBA_EEXIST);
+	assert_int_equal(err.code, SBA_EEXIST);
+	assert_int_equal(sba_container_rename(e, "c", "x", soon(), &err), SBA_EENGINE);
+	assert_int_equal(sba_container_rename(e, "c", "x", soon(), &err), SBA_ENOTFOUND);
+	stop(f, e);
+}
+
 static void starting_what_runs_is_no_failure(void **state)
 {
 	START({ .method = "POST",
@@ -391,6 +410,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(create_tells_a_missing_image_from_a_missing_container),
+		TEST(a_rename_to_any_name_that_is_taken_is_told_as_such),
 		TEST(starting_what_runs_is_no_failure),
 		TEST(a_list_asks_for_every_label),
 		TEST(a_removal_returns_once_it_is_gone),
