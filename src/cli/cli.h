@@ -314,6 +314,8 @@ int cli_settings_apply(struct cli *cli, const struct cli_command *c, const struc
 		       void *options, const struct sba_config_scope *scope, struct sba_error *err);
 /* A value of the configuration is in use as the value of an option. */
 void cli_settings_used(struct cli *cli, const struct sba_config_value *v);
+/* rc; what ran into the timeout of that key is told how to have more. */
+int cli_settings_timeout(const struct cli *cli, const char *key, int rc, struct sba_error *err);
 /* A text that blames "--OPTION" blames what really set it. */
 void cli_settings_blame(const struct cli *cli, struct sba_error *err);
 /* Whether the setting is the one behind the command's option. */

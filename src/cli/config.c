@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern char **environ;
+
 struct show {
 	struct cli *cli;
 	const struct cli_args *keys; /* only these; none: all */
@@ -165,6 +167,33 @@ static int check_keys(const struct cli_args *args, struct sba_error *err)
 	return 0;
 }
 
+/* Nobody would miss the effect of a misspelt variable. */
+static void note_unknown_variables(struct cli *cli)
+{
+	static const char prefix[] = "SANDBOX_AGENT_";
+	for (char **e = environ; *e; e++) {
+		const char *names[96] = { "SANDBOX_AGENT_CONFIG" };
+		const struct sba_setting *s;
+		char name[64];
+		size_t n = 1;
+		if (strncmp(*e, prefix, sizeof(prefix) - 1) != 0 ||
+		    !strncmp(*e, "SANDBOX_AGENT_TEST_", 19))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*e, "="), *e);
+		bool known = !strcmp(name, names[0]);
+		for (size_t i = 0; (s = sba_setting_at(i)) && n < CLI_LEN(names); i++) {
+			known = known || (s->variable && !strcmp(s->variable, name));
+			if (s->variable)
+				names[n++] = s->variable;
+		}
+		int near = sba_nearest(name, names, n);
+		if (!known)
+			cli_note(cli, "%s is no variable of ours%s%s%s", name,
+				 near < 0 ? "" : "; did you mean ", near < 0 ? "" : names[near],
+				 near < 0 ? "" : "?");
+	}
+}
+
 static void print(struct show *s)
 {
 	const char *file = sba_config_file(s->cli->config);
@@ -175,6 +204,7 @@ static void print(struct show *s)
 	cli_table_print(s->table, stdout, s->cli->look.out_tty ? s->cli->look.columns : 0);
 	if (!file)
 		cli_note(s->cli, "there is no configuration file");
+	note_unknown_variables(s->cli);
 }
 
 static int show(struct cli *cli, const void *options, const struct cli_args *args)

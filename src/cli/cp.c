@@ -281,6 +281,7 @@ static int transfer(struct copy *c, struct sba_transfer_report *report, struct s
 	if (rc == 0)
 		rc = c->from->path && c->to->path ? copy_paths(c, report, err)
 						  : copy_tar(c, report, err);
+	rc = cli_settings_timeout(c->cli, "transfer_timeout", rc, err);
 	sba_sandbox_close(c->sandbox);
 	cli_status_clear(&c->cli->status);
 	return rc;

@@ -12,7 +12,8 @@ static int stop_one(struct cli *cli, const char *name, struct sba_error *err)
 	bool ended = false;
 	int rc = cli_sandbox(cli, name, &s, err);
 	if (rc == 0)
-		rc = sba_sandbox_stop(s, &ended, err);
+		rc = cli_settings_timeout(cli, "stop_timeout", sba_sandbox_stop(s, &ended, err),
+					  err);
 	sba_sandbox_close(s);
 	if (rc < 0)
 		return rc;
@@ -75,7 +76,7 @@ static int remove_found(struct cli *cli, const char *name, const char *shown, st
 	struct sba_sandbox *s = NULL;
 	int rc = cli_sandbox(cli, name, &s, err);
 	if (rc == 0)
-		rc = sba_sandbox_remove(s, err);
+		rc = cli_settings_timeout(cli, "stop_timeout", sba_sandbox_remove(s, err), err);
 	sba_sandbox_close(s);
 	if (rc == 0)
 		removed(cli, shown);

@@ -131,7 +131,9 @@ static int get_one(struct cli *cli, struct sba_sandbox *s, const char *arg, json
 	size_t made;
 	rc = make_parents(g.to, &made, err);
 	if (rc == 0)
-		rc = sba_sandbox_download(s, g.from, g.to, &to, &report, err);
+		rc = cli_settings_timeout(cli, "transfer_timeout",
+					  sba_sandbox_download(s, g.from, g.to, &to, &report, err),
+					  err);
 	if (result)
 		told_json(result, &g, &report, rc < 0 ? err : NULL);
 	if (rc == 0)

@@ -185,3 +185,14 @@ void cli_settings_blame(const struct cli *cli, struct sba_error *err)
 		return;
 	}
 }
+
+int cli_settings_timeout(const struct cli *cli, const char *key, int rc, struct sba_error *err)
+{
+	struct sba_config_value v;
+	if (rc != SBA_ETIMEOUT || !cli->config || !sba_config_get(cli->config, key, NULL, &v))
+		return rc;
+	snprintf(err->hint, sizeof(err->hint),
+		 "it may take %s (%.200s); %s in the configuration, or %s, allows more", v.text,
+		 v.origin, key, v.setting->variable);
+	return rc;
+}

@@ -124,7 +124,9 @@ static int claim_or_create(struct cli *cli, const struct cli_spawn *o,
 		so.keepalive_ms = BRIEF_KEEPALIVE_MS;
 	if (o->brief && !so.max_lifetime_ms)
 		so.max_lifetime_ms = BRIEF_LIFETIME_MS;
-	return explain(o, so.image, sba_sandbox_create(cli->engine, &so, ret, err), err);
+	rc = cli_settings_timeout(cli, "start_timeout",
+				  sba_sandbox_create(cli->engine, &so, ret, err), err);
+	return explain(o, so.image, rc, err);
 }
 
 static int create(struct cli *cli, const struct cli_spawn *o, const char *agent, const char *image,
@@ -175,7 +177,9 @@ static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s
 		return cli_fail_nomem(err);
 	struct sba_transfer_options to = { 0 };
 	struct sba_transfer_report report = { 0 };
-	int rc = sba_sandbox_add_workspace(s, dir, path, &to, &report, err);
+	int rc = cli_settings_timeout(cli, "transfer_timeout",
+				      sba_sandbox_add_workspace(s, dir, path, &to, &report, err),
+				      err);
 	if (rc < 0)
 		return rc;
 	char size[32], left[64] = "";

@@ -37,6 +37,18 @@ static void measure_version(const char *program)
 	bench_print(&docker);
 }
 
+static void measure_config(const char *program)
+{
+	static struct bench_series show = { .name = "config_show.ours", .unit = "ms" };
+	const char *const argv[] = { program, "-q", "config", "show", NULL };
+	for (int i = 3 * bench_rounds(); i > 0; i--) {
+		double step = bench_now_ms();
+		bench_spawn(argv);
+		bench_add_step(&show, &step);
+	}
+	bench_print(&show);
+}
+
 static long most_of_turn(const char *program, const char *agent)
 {
 	const char *const argv[] = { program,
@@ -75,6 +87,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		bench_die("usage: program_bench PROGRAM AGENT");
 	measure_version(argv[1]);
+	measure_config(argv[1]);
 	for (int i = 0; i < TURNS; i++)
 		bench_add(&memory, (double)most_of_turn(argv[1], argv[2]));
 	bench_print(&memory);

@@ -75,6 +75,14 @@ static void show_tells_every_value_and_its_source(void **state)
 	}
 }
 
+static void show_notes_variables_that_nobody_reads(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	CONFIG_RUN(&c, "{}", "SANDBOX_AGENT_CONTAINER_MEMORI=1g", "config", "show", "memory");
+	live_assert_says(&c, 0, "did you mean SANDBOX_AGENT_CONTAINER_MEMORY?");
+}
+
 static void show_keeps_secrets(void **state)
 {
 	(void)state;
@@ -193,6 +201,24 @@ static void the_deadline_of_exec_is_configured(void **state)
 	live_remove(s);
 }
 
+/* What the engine begins in time goes on: these leave the sandbox as it is. */
+static void a_timeout_of_a_kind_is_configured_and_told(void **state)
+{
+	(void)state;
+	LIVE_CHILD copy, stop, none;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "slow" });
+	CONFIG_RUN(&copy, "{\"transfer_timeout\": \"1ms\"}", NULL, "cp", "slow:/usr",
+		   live_path("usr"));
+	live_assert_says(&copy, 124, "it may take 1ms (");
+	live_assert_says(&copy, 124, "SANDBOX_AGENT_TRANSFER_TIMEOUT, allows more");
+	CONFIG_RUN(&stop, "{}", "SANDBOX_AGENT_STOP_TIMEOUT=1ms", "stop", "slow");
+	live_assert_says(&stop, 124, "stop_timeout in the configuration");
+	CONFIG_RUN(&none, "{\"transfer_timeout\": 0, \"stop_timeout\": 0}", NULL, "cp",
+		   "slow:/etc/hostname", live_path("hostname"));
+	live_assert_says(&none, 0, NULL);
+	live_remove(s);
+}
+
 static void so_many_sandboxes_are_let_be(void **state)
 {
 	(void)state;
@@ -240,11 +266,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(show_tells_every_value_and_its_source),
 		LIVE_TEST(show_keeps_secrets),
+		LIVE_TEST(show_notes_variables_that_nobody_reads),
 		LIVE_TEST(a_mistake_is_named_with_file_key_and_remedy),
 		LIVE_TEST(a_bad_variable_and_a_missing_file_are_usage_errors),
 		LIVE_TEST(what_a_setting_broke_is_blamed_on_it),
 		LIVE_TEST(a_sandbox_is_made_as_the_configuration_says),
 		LIVE_TEST(the_deadline_of_exec_is_configured),
+		LIVE_TEST(a_timeout_of_a_kind_is_configured_and_told),
 		LIVE_TEST(so_many_sandboxes_are_let_be),
 		LIVE_TEST(a_key_command_that_fails_is_told_before_anything_is_made),
 		LIVE_TEST(up_refuses_a_key_that_it_would_not_keep),
