@@ -50,18 +50,40 @@ inside     = $(foreach f,$(INSIDE),sba_inside_$(basename $(notdir $f))=$f)
 .PHONY: all
 all: $(B)/sandbox-agent
 
-# ---- the guest: one static program, embedded into the library ----
+# ---- the guest: a static program for each architecture, embedded into the library ----
 
-GUEST := build/guest/guest
-GUEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
-                $(WARN) -Isrc
-# The guest is the same bytes whatever the library is built with: its hash
-# names the sidecar's image.
-$(GUEST): $(GUEST_SRC) $(wildcard src/guest/*.h) src/channel/protocol.h Makefile
+NATIVE         := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,amd64)
+TRIPLET_amd64  := x86_64-linux-gnu
+TRIPLET_arm64  := aarch64-linux-gnu
+guest_cc        = $(if $(filter $(NATIVE),$(1)),gcc,$(TRIPLET_$(1))-gcc)
+# The other architecture's is built where its compiler and library are there (ci/bootstrap).
+guest_can       = $(and $(shell command -v $(call guest_cc,$(1))),$(wildcard /usr/lib/$(TRIPLET_$(1))/libnghttp2.a))
+GUEST_ARCHS    := $(foreach a,amd64 arm64,$(if $(filter $(NATIVE),$(a))$(call guest_can,$(a)),$(a)))
+GUESTS         := $(GUEST_ARCHS:%=build/guest/guest-%)
+GUEST          := build/guest/guest-$(NATIVE)
+GUEST_CFLAGS   := -std=c11 -D_GNU_SOURCE -O2 -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
+                  $(WARN) -Isrc
+GUEST_VERSION   = $(VERSION)
+# For the tests: guests of the past and of the future.
+build/guest/guest-older: GUEST_VERSION = 0.0.1
+build/guest/guest-newer: GUEST_VERSION = 99.0.0
+build/guest/guest-older: GUEST_PROTOCOL := -DSBA_PROTOCOL_VERSION=1
+build/guest/guest-newer: GUEST_PROTOCOL := -DSBA_PROTOCOL_VERSION=99
+# The guest is the same bytes whatever the library is built with: its hash names the
+# sidecar's image. It also says its hash, which is written into it last.
+$(GUESTS) build/guest/guest-older build/guest/guest-newer: build/guest/guest-%: $(GUEST_SRC) \
+                $(wildcard src/guest/*.h) src/channel/protocol.h Makefile
 	$(call say,GUEST,$@)
 	@mkdir -p $(@D)
-	$(Q)gcc $(GUEST_CFLAGS) -static -Wl,--build-id=none -o $@.tmp $(GUEST_SRC) -lnghttp2
-	$(Q)strip $@.tmp && mv $@.tmp $@
+	$(Q)$(call guest_cc,$(if $(filter %64,$*),$*,$(NATIVE))) $(GUEST_CFLAGS) $(GUEST_PROTOCOL) \
+	        -DSBA_VERSION='"$(GUEST_VERSION)"' -static -s -Wl,--build-id=none -o $@.tmp \
+	        $(GUEST_SRC) -lnghttp2
+	$(Q)hash=$$(sha256sum $@.tmp | cut -c1-12) && printf '%s' "$$hash" > $@.hash && \
+	        LC_ALL=C sed -i "s/@guest-hash@/$$hash/" $@.tmp && mv $@.tmp $@
+
+# The one that runs here, by the name that the tests know.
+build/guest/guest: $(GUEST)
+	$(Q)ln -sf $(<F) $@
 
 # ---- the library and the program ----
 
@@ -70,9 +92,10 @@ $(B)/src/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
-$(B)/embedded.S: $(EMBEDDED) $(INSIDE) $(GUEST) ci/embed
+$(B)/embedded.S: $(EMBEDDED) $(INSIDE) $(GUESTS) build/guest/guest ci/embed
 	@mkdir -p $(@D)
-	$(Q)ci/embed guest=$(GUEST) $(EMBEDDED) $(inside) > $@.tmp && mv $@.tmp $@
+	$(Q)ci/embed $(foreach g,$(GUESTS),$(notdir $(g))=$(g) $(notdir $(g)).hash=$(g).hash) \
+	        $(EMBEDDED) $(inside) > $@.tmp && mv $@.tmp $@
 
 $(B)/embedded.o: $(B)/embedded.S
 	$(call say,EMBED,$@)

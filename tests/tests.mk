@@ -31,6 +31,8 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<
 
+$(B)/tests/integration/channel_test: build/guest/guest-older build/guest/guest-newer
+
 $(B)/tests/%_test: $(B)/tests/%_test.o $(B)/libsandbox-agent.a $(GUEST_OBJ) $(CLI_PARTS) $(SUPPORT_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $< $(parts) $(B)/libsandbox-agent.a $(TEST_LIBS)

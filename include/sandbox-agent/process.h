@@ -92,6 +92,11 @@ enum sba_exit_kind {
 struct sba_exit {
 	enum sba_exit_kind kind;
 	int number;
+	/* What the sandbox's limits took while the command ran, from this command or from
+	 * others beside it: whatever its own end was, something in it may have died or
+	 * never begun. */
+	int64_t oom_kills;    /* processes that the OOM killer took */
+	int64_t pids_refused; /* processes that the limit of processes refused */
 };
 
 /* The exit status a shell would show: 124 timeout, 126 cannot run, 127 not

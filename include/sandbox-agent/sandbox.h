@@ -128,9 +128,19 @@ SBA_API int sba_pool_drain(struct sba_engine *e, const char *prefix, const char 
  * frees with free(). */
 SBA_API int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err);
 
+/* What a sandbox may use, as the engine keeps it; 0: no limit. */
+struct sba_sandbox_limits {
+	int64_t memory; /* bytes */
+	int64_t pids;
+	double cpus;
+};
+SBA_API int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits *ret,
+			       struct sba_error *err);
+
 /* Removes what died half-made: a sandbox without its sidecar or the reverse,
- * what was created and never started, what was claimed and never named. Only ours. *ret_removed may
- * be NULL. */
+ * what was created and never started, what was claimed and never named; and the images of
+ * sidecars of other versions, older than a day and in use by no container. Only ours.
+ * *ret_removed (may be NULL) counts sandboxes. */
 SBA_API int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed,
 		   struct sba_error *err);
 

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { HELLO_MAX = 64, SPARE_WINDOW = SBA_CHANNEL_BUFFERED_MAX / 2 };
+enum { HELLO_MAX = 512, SPARE_WINDOW = SBA_CHANNEL_BUFFERED_MAX / 2 };
 
 _Static_assert(SPARE_WINDOW + SBA_CHANNEL_STREAMS_MAX * SBA_CHANNEL_FIRST_WINDOW <=
 		       SBA_CHANNEL_BUFFERED_MAX,
@@ -50,20 +50,14 @@ int sba_channel_check(struct sba_channel *c, struct sba_error *err)
 
 /* ---- birth ---- */
 
-static int check_hello(struct sba_buf *hello, struct sba_error *err)
+static int check_hello(struct sba_channel *c, const struct sba_buf *text, struct sba_error *err)
 {
-	int64_t version;
-	size_t len = strcspn(hello->data ? hello->data : "", "\n");
-	if (len == 0 || hello->data[len] != '\n')
-		return sba_fail(err, SBA_EPROTO, "the guest's hello is empty");
-	hello->data[len] = '\0';
-	if (sba_parse_int(hello->data, 0, INT32_MAX, &version) < 0)
-		return sba_fail(err, SBA_EPROTO, "the guest's hello is no number");
-	if (version != SBA_PROTOCOL_VERSION)
-		return sba_fail(err, SBA_EUNSUPPORTED,
-				"the guest speaks version %lld of the protocol, not %d",
-				(long long)version, SBA_PROTOCOL_VERSION);
-	return 0;
+	int rc = sba_hello_parse(text->data ? text->data : "", text->len, &c->hello, err);
+	if (rc == 0 && c->hello.protocol != SBA_PROTOCOL_VERSION)
+		rc = sba_fail(err, SBA_EUNSUPPORTED,
+			      "the guest speaks version %lld of the protocol, not %d",
+			      (long long)c->hello.protocol, SBA_PROTOCOL_VERSION);
+	return rc;
 }
 
 static int say_hello(struct sba_channel *c, struct sba_until until, struct sba_error *err)
@@ -80,7 +74,7 @@ static int say_hello(struct sba_channel *c, struct sba_until until, struct sba_e
 	sba_channel_stream_close(s);
 	if (rc == 0)
 		rc = sba_buf_check(&hello, "the guest's hello", err);
-	return rc < 0 ? rc : check_hello(&hello, err);
+	return rc < 0 ? rc : check_hello(c, &hello, err);
 }
 
 int sba_channel_make(struct sba_link *take_link, struct sba_channel **ret, struct sba_error *err)
@@ -114,7 +108,8 @@ static int start_thread(struct sba_channel *c, struct sba_error *err)
 	return rc;
 }
 
-int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct sba_channel **ret,
+int sba_channel_new(struct sba_link *take_link, struct sba_until until,
+		    struct sba_channel_hello *ret_hello, struct sba_channel **ret,
 		    struct sba_error *err)
 {
 	struct sba_channel *c;
@@ -124,6 +119,8 @@ int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct s
 	rc = start_thread(c, err);
 	if (rc == 0)
 		rc = say_hello(c, until, err);
+	if (ret_hello)
+		*ret_hello = c->hello;
 	if (rc < 0) {
 		sba_channel_close(c);
 		return rc;
@@ -133,13 +130,22 @@ int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct s
 }
 
 int sba_channel_open(struct sba_engine *e, const char *container, const char *user,
-		     struct sba_until until, struct sba_channel **ret, struct sba_error *err)
+		     struct sba_until until, struct sba_channel_hello *ret_hello,
+		     struct sba_channel **ret, struct sba_error *err)
 {
 	struct sba_link *link;
+	struct sba_channel *c = NULL;
+	if (ret_hello)
+		*ret_hello = (struct sba_channel_hello){ 0 };
 	int rc = sba_channel_link_exec(e, container, user, until, &link, err);
 	if (rc == 0)
-		rc = sba_channel_new(link, until, ret, err);
-	return rc < 0 ? sba_wrap(err, rc, "channel to container '%.64s'", container) : 0;
+		rc = sba_channel_new(link, until, ret_hello, &c, err);
+	if (rc == 0 && (rc = sba_channel_want_notices(c, err)) < 0)
+		sba_channel_close(c);
+	if (rc < 0)
+		return sba_wrap(err, rc, "channel to container '%.64s'", container);
+	*ret = c;
+	return 0;
 }
 
 /* ---- death ---- */

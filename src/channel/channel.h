@@ -16,12 +16,24 @@
 
 struct sba_channel;
 
+/* What the guest says of itself; "" where it does not. */
+struct sba_channel_hello {
+	int64_t protocol;   /* 0: no hello came */
+	char program[32];   /* version of the program that carries it */
+	char guest[16];     /* hash of its content */
+	bool sidecar_first; /* PID 1 of its process namespace is the sidecar */
+};
+/* -1: that guest is older than ours, 1: newer; 0: of the same version, maybe of another
+ * build. By protocol first, then by program. */
+int sba_channel_hello_order(const struct sba_channel_hello *h);
+
 /* Starts `guest session` in a container as `user` (NULL: the container's) and
- * waits for its hello. SBA_EUNSUPPORTED: no guest there, or one that speaks
- * another protocol version. SBA_EBROKEN: the container does not run. */
+ * waits for its hello, which *ret_hello (may be NULL) has even on failure, if one came.
+ * SBA_EUNSUPPORTED: no guest there, or one that speaks another protocol version.
+ * SBA_EBROKEN: the container does not run. */
 int sba_channel_open(struct sba_engine *e, const char *container, const char *user,
-		     struct sba_until until, struct sba_channel **ret,
-		     struct sba_error *err) SBA_MUST_CHECK;
+		     struct sba_until until, struct sba_channel_hello *ret_hello,
+		     struct sba_channel **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* Says goodbye; the guest ends what it started (detached commands excepted).
  * Streams must be closed before. NULL is allowed. */
 void sba_channel_close(struct sba_channel *c);
@@ -29,6 +41,14 @@ void sba_channel_close(struct sba_channel *c);
 int sba_channel_check(struct sba_channel *c, struct sba_error *err) SBA_MUST_CHECK;
 /* Ends it with a reason that the caller knows better (the container died). */
 void sba_channel_fail(struct sba_channel *c, const struct sba_error *why);
+
+/* What the limits of the sandbox have cost it since the channel was opened, as far as
+ * the guest has told: at most a second late. */
+struct sba_channel_pressure {
+	uint64_t oom_kills;    /* processes that the OOM killer took */
+	uint64_t pids_refused; /* forks that the limit of processes refused */
+};
+void sba_channel_pressure(struct sba_channel *c, struct sba_channel_pressure *ret);
 
 /* ---- commands ---- */
 

@@ -90,6 +90,8 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t
 		sba_tunnel_put(s, (const char *)data, len);
 	} else if (s->kind == SBA_STREAM_FORWARD) {
 		sba_tunnel_forward(s, (const char *)data, len);
+	} else if (s->kind == SBA_STREAM_NOTICES) {
+		sba_notice_put(s, (const char *)data, len);
 	} else if (s->held) {
 		sba_buf_put(&s->in, data, len);
 		c->buffered += len;

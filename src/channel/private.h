@@ -75,12 +75,18 @@ ssize_t sba_pieces_feed(struct sba_pieces *p, const char *data, size_t len, int 
 			struct sba_error *err) SBA_MUST_CHECK;
 bool sba_pieces_at_border(const struct sba_pieces *p);
 
+/* ---- the hello (hello.c) ---- */
+
+int sba_hello_parse(const char *text, size_t len, struct sba_channel_hello *ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- streams (stream.c) ---- */
 
 enum sba_channel_stream_kind {
 	SBA_STREAM_CALLER,  /* bytes for a caller */
 	SBA_STREAM_TUNNEL,  /* bytes for a socket */
 	SBA_STREAM_FORWARD, /* a port inside: ids of connections */
+	SBA_STREAM_NOTICES, /* what the guest tells unasked */
 };
 
 struct sba_channel_stream {
@@ -121,7 +127,8 @@ struct sba_channel_stream {
 	bool refused;  /* the host's port: reset the stream as soon as it is open */
 	uint16_t port; /* forward: of this host; then the one inside */
 	uint16_t inside_port;
-	unsigned char word[4];
+	/* forward: a port or an id; notices: one of them; under way */
+	unsigned char word[SBA_CHANNEL_NOTICE_SIZE];
 	size_t word_len;
 };
 
@@ -203,6 +210,8 @@ struct sba_channel {
 	size_t n_streams;
 	size_t buffered; /* in all streams' `in` */
 	size_t spare;    /* window not given to any stream */
+	struct sba_channel_hello hello;
+	struct sba_channel_pressure pressure;
 
 	/* the I/O thread's */
 	bool greeted; /* HTTP/2 has begun */
@@ -219,8 +228,9 @@ struct sba_channel {
 /* One without a thread; takes the link (NULL: none), even on failure. */
 int sba_channel_make(struct sba_link *take_link, struct sba_channel **ret,
 		     struct sba_error *err) SBA_MUST_CHECK;
-/* The same, then the thread and the hello. */
-int sba_channel_new(struct sba_link *take_link, struct sba_until until, struct sba_channel **ret,
+/* The same, then the thread and the hello; as sba_channel_open(). */
+int sba_channel_new(struct sba_link *take_link, struct sba_until until,
+		    struct sba_channel_hello *ret_hello, struct sba_channel **ret,
 		    struct sba_error *err) SBA_MUST_CHECK;
 void sba_channel_wake(struct sba_channel *c); /* lock held */
 /* The first reason counts. Lock held. */
@@ -252,6 +262,10 @@ ssize_t sba_tunnel_read(struct sba_channel_stream *s, void *to, size_t size);
  * ended may still be on its way. */
 bool sba_tunnel_over(const struct sba_channel_stream *s);
 void sba_tunnel_close(struct sba_channel_stream *s);
+/* notice.c. Asks for notices; their bytes, lock held. */
+int sba_channel_want_notices(struct sba_channel *c, struct sba_error *err) SBA_MUST_CHECK;
+void sba_notice_put(struct sba_channel_stream *s, const char *data, size_t len);
+
 /* Ids of connections inside. */
 void sba_tunnel_forward(struct sba_channel_stream *s, const char *data, size_t len);
 

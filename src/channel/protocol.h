@@ -22,17 +22,20 @@
  * started: whatever comes before it, or instead of it, is the engine's own
  * word that it could not start the guest. A command that waits for a lock has
  * not begun; one that does not get it never does, and there is only its end.
- * After the command has ended the same end record is written on stdout and on
- * stderr, since the engine carries the two apart: each stream is complete when
- * its own has come. Where processes that the command left behind hold its
- * output, what they say within a moment comes before the end record; if they go
- * on holding it, a SBA_RECORD_HELD on stdout tells that, and what comes later is
- * theirs and is dropped.
+ * Notes, on stdout alone, go in front of the end record. After the command has
+ * ended the same end record is written on stdout and on stderr, since the engine
+ * carries the two apart: each stream is complete when its own has come. Where
+ * processes that the command left behind hold its output, what they say within a
+ * moment comes before the end record; if they go on holding it, a SBA_RECORD_HELD
+ * on stdout tells that, and what comes later is theirs and is dropped.
  */
 #ifndef SBA_PROTOCOL_H
 #define SBA_PROTOCOL_H
 
-#define SBA_PROTOCOL_VERSION 1
+/* A build for the tests says another one. */
+#ifndef SBA_PROTOCOL_VERSION
+#define SBA_PROTOCOL_VERSION 2
+#endif
 
 /* Where the guest stands inside every sandbox, and in the sidecar's image: there
  * the engine fills a volume from it that sandboxes which run as root get. */
@@ -92,6 +95,9 @@ enum sba_record_kind {
 				  * processes left */
 	SBA_END_LOCKED = 'l',    /* another command holds the name of SBA_RUN_LOCK */
 	SBA_END_OOM = 'o',       /* ended by SIGKILL while the cgroup's oom_kill counter rose */
+	/* notes, where a counter of the sandbox's cgroup rose while the command ran */
+	SBA_NOTE_OOM_KILLS = 'm',    /* NUMBER: processes that the OOM killer took */
+	SBA_NOTE_PIDS_REFUSED = 'q', /* NUMBER: forks that the limit of processes refused */
 };
 
 /* Exit codes of `guest reaper`: why a sandbox ended. The engine's `die` event
@@ -105,18 +111,30 @@ enum sba_reaper_exit {
 	SBA_REAPER_SETUP = 15,       /* it could not make itself safe */
 };
 
+/* Exit code of `guest idle` where PID 1 is not the sidecar. */
+#define SBA_IDLE_ALONE 20
+
 /*
  * The channel (docs/channel.md): HTTP/2 between the host, as client, and
  * `guest session`. Every stream is a POST of one of these paths; a number
  * follows those that end with a slash.
  */
-#define SBA_CHANNEL_HELLO     "/hello"    /* answer: "VERSION\n" */
+#define SBA_CHANNEL_HELLO     "/hello"    /* answer: lines, see below */
+#define SBA_CHANNEL_NOTICES   "/notices"  /* answer: notices, see below, without end */
 #define SBA_CHANNEL_RUN       "/run"      /* run frames in, pieces out */
 #define SBA_CHANNEL_FILE      "/file"     /* one request, one answer */
 #define SBA_CHANNEL_LISTEN    "/listen"   /* answer: port (2 bytes), then ids (4 each) */
 #define SBA_CHANNEL_LISTEN_AT "/listen/"  /* the same at that port inside */
 #define SBA_CHANNEL_ACCEPT    "/accept/"  /* the connection of that id */
 #define SBA_CHANNEL_CONNECT   "/connect/" /* a connection to that port inside */
+/*
+ * The hello: the protocol's version, decimal, alone on the first line, which every
+ * version of the protocol has so. Then lines of a word, a space and a value; words
+ * that the host does not know mean nothing to it.
+ */
+#define SBA_HELLO_PROGRAM "program" /* version of the program that carries the guest */
+#define SBA_HELLO_GUEST   "guest"   /* its content: SBA_GUEST_HASH_LEN hex digits */
+#define SBA_HELLO_FIRST   "first"   /* PID 1 of its namespace: "sidecar" or "other" */
 /* Of an answer whose :status is not 200: an errno, decimal. */
 #define SBA_CHANNEL_ERRNO "sba-errno"
 
@@ -127,6 +145,9 @@ enum {
 	SBA_CHANNEL_STREAMS_MAX = 256,
 	SBA_CHANNEL_PING_MS = 5 * 1000,
 	SBA_CHANNEL_GUEST_SILENCE_MS = 30 * 1000, /* then the guest gives its lease up */
+	SBA_GUEST_HASH_LEN = 12,
+	/* A notice: kind (1 byte), and by how much its counter rose (4, big endian). */
+	SBA_CHANNEL_NOTICE_SIZE = 5,
 	/*
 	 * Output of a command: pieces of one kind byte (1 stdout, 2 stderr), a
 	 * length of three bytes, big endian, and the bytes. A kind of 0 is padding
@@ -157,6 +178,12 @@ enum {
 	SBA_CHANNEL_PART_MAX = 64 * 1024,
 	/* The last part of the guest: errno (4), files kept (8), text. */
 	SBA_CHANNEL_PART_END = 12,
+};
+
+/* The same counters as of the notes above. */
+enum sba_channel_notice {
+	SBA_NOTICE_OOM_KILLS = SBA_NOTE_OOM_KILLS,
+	SBA_NOTICE_PIDS_REFUSED = SBA_NOTE_PIDS_REFUSED,
 };
 
 #define SBA_CHANNEL_FILE_NO_MODE 0xffffffffU

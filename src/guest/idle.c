@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sandbox's main process, in place of the image's entrypoint. It only has
- * to exist: when it goes, the reaper ends the sandbox.
+ * to exist: when it goes, the reaper ends the sandbox. Where there is no reaper,
+ * because the runtime gave us a process namespace of our own, it does not: nothing
+ * would end what is left running.
  */
 #include "guest/guest.h"
 
@@ -14,6 +16,7 @@
 
 #include "channel/protocol.h"
 #include "guest/confine.h"
+#include "guest/identity.h"
 
 /* Whoever could turn a link, or write where it leads, could have code of its own
  * run as the guest. Engines mount and unpack through links of the image; before
@@ -36,6 +39,8 @@ int sba_guest_idle(int argc, char **argv)
 	if (!is_well_placed() || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
 	    !sba_guest_capabilities_drop() || chdir("/") < 0)
 		return SBA_GUEST_FAILED;
+	if (!sba_guest_sidecar_is_first())
+		return SBA_IDLE_ALONE;
 	signal(SIGCHLD, SIG_IGN);
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGTERM);

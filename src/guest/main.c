@@ -9,14 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "channel/protocol.h"
+#include "guest/identity.h"
 
 static int version(int argc, char **argv)
 {
+	char text[SBA_GUEST_HELLO_MAX];
+	size_t len = sba_guest_hello(text);
+
 	(void)argc;
 	(void)argv;
-	return dprintf(STDOUT_FILENO, "%d\n", SBA_PROTOCOL_VERSION) < 0 ? SBA_GUEST_FAILED
-									: SBA_GUEST_OK;
+	return write(STDOUT_FILENO, text, len) == (ssize_t)len ? SBA_GUEST_OK : SBA_GUEST_FAILED;
 }
 
 static const struct command {

@@ -147,7 +147,7 @@ static struct sba_guest_end run_command(struct sba_guest_command *command,
 				    ? sba_guest_now_ms(CLOCK_MONOTONIC) + start->deadline_ms
 				    : -1;
 	command->tree.proc = sba_guest_proc_open();
-	command->oom_before = sba_guest_oom_count();
+	command->before = sba_guest_pressure_now();
 	command->tree.scoped = !start->signal_others && sba_guest_scope_enter();
 	if (!sba_guest_child_start(start, command->tree.scoped, &child, &end))
 		return end;
@@ -171,16 +171,19 @@ int sba_guest_run(int argc, char **argv)
 	int64_t began = sba_guest_now_ms(CLOCK_MONOTONIC);
 	struct sba_guest_start start;
 	struct sba_guest_end end;
+	struct sba_guest_pressure rose;
 
 	if (argc != 2 || !sba_guest_parse_id(argv[1]))
 		return SBA_GUEST_USAGE;
 	if (!prepare())
 		return SBA_GUEST_FAILED;
 	sba_guest_start_init(&start);
+	command.before = (struct sba_guest_pressure){ -1, -1 };
 	end = run_command(&command, &start);
 	if (command.held.told)
 		sba_guest_held_write(start.nonce);
-	sba_guest_end_write(start.nonce, end);
+	rose = sba_guest_pressure_since(&command.before);
+	sba_guest_end_write(start.nonce, end, &rose);
 	close(STDIN_FILENO);
 	close(STDOUT_FILENO);
 	close(STDERR_FILENO);

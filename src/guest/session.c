@@ -166,17 +166,26 @@ static bool tick(struct sba_session *session)
 	return true;
 }
 
+/* Milliseconds until something is due. */
+static int rest(const struct sba_session *session, int64_t next_look)
+{
+	int64_t next = session->next_ping < next_look ? session->next_ping : next_look;
+	int64_t left = next - sba_guest_now_ms(CLOCK_MONOTONIC);
+
+	return left > 0 ? (int)left : 0;
+}
+
 static void live(struct sba_session *session)
 {
 	static struct wait wait;
 
 	while (!session->failed && tick(session)) {
-		int64_t left;
+		int64_t next_look =
+			sba_session_notice_tick(session, sba_guest_now_ms(CLOCK_MONOTONIC));
 
 		sba_session_h2_write(session);
 		gather(session, &wait);
-		left = session->next_ping - sba_guest_now_ms(CLOCK_MONOTONIC);
-		if (poll(wait.polls, wait.count, left > 0 ? (int)left : 0) > 0 &&
+		if (poll(wait.polls, wait.count, rest(session, next_look)) > 0 &&
 		    !serve(session, &wait))
 			return;
 	}

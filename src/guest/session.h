@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "channel/protocol.h"
+#include "guest/pressure.h"
 
 enum {
 	SBA_SESSION_OUT_SIZE = 256 * 1024,
@@ -53,6 +54,7 @@ enum sba_session_kind {
 	SBA_KIND_CHILD,  /* a supervisor or a file child */
 	SBA_KIND_SOCKET, /* a connection */
 	SBA_KIND_LISTEN,
+	SBA_KIND_NOTICES,
 };
 
 struct sba_session_stream {
@@ -83,6 +85,13 @@ struct sba_session_waiting {
 	int64_t since;
 };
 
+struct sba_session_notices {
+	struct sba_session_stream *stream; /* NULL: the host does not want to know */
+	struct sba_guest_pressure seen;
+	uint32_t oom_kills, pids_refused; /* risen and not yet told */
+	int64_t next_look;
+};
+
 struct sba_session {
 	nghttp2_session *h2;
 	int sigfd;
@@ -92,6 +101,7 @@ struct sba_session {
 	int64_t heard;      /* when the last byte came */
 	int64_t next_ping;
 	uint32_t last_connection;
+	struct sba_session_notices notices;
 	struct sba_session_out out;
 	uint8_t in[SBA_SESSION_IN_SIZE];
 	struct sba_session_stream streams[SBA_SESSION_SLOTS];
@@ -117,6 +127,18 @@ void sba_session_stream_open(struct sba_session *session, struct sba_session_str
 void sba_session_stream_connected(struct sba_session *session, struct sba_session_stream *stream);
 /* Closes and forgets the connections that the host did not claim. */
 void sba_session_waiting_expire(struct sba_session *session, int64_t now);
+
+/* ---- session_notice.c: what the host is told unasked ---- */
+
+/* False: there is such a stream already. */
+bool sba_session_notice_begin(struct sba_session *session, struct sba_session_stream *stream);
+/* A stream has closed, maybe that one. */
+void sba_session_notice_end(struct sba_session *session, const struct sba_session_stream *stream);
+/* Looks when it is time to; returns when it will be next. */
+int64_t sba_session_notice_tick(struct sba_session *session, int64_t now);
+/* nghttp2's source of the data of the answer. */
+ssize_t sba_session_notice_source(nghttp2_session *h2, int32_t id, uint8_t *buf, size_t length,
+				  uint32_t *flags, nghttp2_data_source *source, void *user);
 
 /* ---- session_child.c: children ---- */
 

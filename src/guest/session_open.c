@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "guest/guest.h"
+#include "guest/identity.h"
 #include "guest/parse.h"
 
 #define NV(name, value, len)                                                                       \
@@ -53,12 +54,18 @@ static void refuse(struct sba_session *session, struct sba_session_stream *strea
 static ssize_t hello_source(nghttp2_session *h2, int32_t id, uint8_t *buf, size_t length,
 			    uint32_t *flags, nghttp2_data_source *source, void *user)
 {
+	char text[SBA_GUEST_HELLO_MAX];
+	size_t len = sba_guest_hello(text);
+
 	(void)h2;
 	(void)id;
 	(void)source;
 	(void)user;
+	if (length < len)
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
-	return snprintf((char *)buf, length, "%d\n", SBA_PROTOCOL_VERSION);
+	memcpy(buf, text, len);
+	return (ssize_t)len;
 }
 
 static void open_hello(struct sba_session *session, struct sba_session_stream *stream)
@@ -67,6 +74,20 @@ static void open_hello(struct sba_session *session, struct sba_session_stream *s
 	const nghttp2_data_provider provider = { .read_callback = hello_source };
 
 	if (nghttp2_submit_response(session->h2, stream->id, head, 1, &provider) != 0)
+		session->failed = true;
+}
+
+/* ---- notices ---- */
+
+static void open_notices(struct sba_session *session, struct sba_session_stream *stream)
+{
+	const nghttp2_nv head[] = { NV(":status", "200", 3) };
+	const nghttp2_data_provider provider = { .read_callback = sba_session_notice_source };
+
+	stream->kind = SBA_KIND_NOTICES;
+	if (!sba_session_notice_begin(session, stream))
+		refuse(session, stream, EBUSY);
+	else if (nghttp2_submit_response(session->h2, stream->id, head, 1, &provider) != 0)
 		session->failed = true;
 }
 
@@ -260,10 +281,10 @@ static const struct {
 	const char *path;
 	void (*open)(struct sba_session *session, struct sba_session_stream *stream);
 } purposes[] = {
-	{ SBA_CHANNEL_HELLO, open_hello },         { SBA_CHANNEL_RUN, open_run },
-	{ SBA_CHANNEL_FILE, open_file },           { SBA_CHANNEL_LISTEN, open_listen },
-	{ SBA_CHANNEL_LISTEN_AT, open_listen_at }, { SBA_CHANNEL_ACCEPT, open_accept },
-	{ SBA_CHANNEL_CONNECT, open_connect },
+	{ SBA_CHANNEL_HELLO, open_hello },   { SBA_CHANNEL_NOTICES, open_notices },
+	{ SBA_CHANNEL_RUN, open_run },       { SBA_CHANNEL_FILE, open_file },
+	{ SBA_CHANNEL_LISTEN, open_listen }, { SBA_CHANNEL_LISTEN_AT, open_listen_at },
+	{ SBA_CHANNEL_ACCEPT, open_accept }, { SBA_CHANNEL_CONNECT, open_connect },
 };
 
 static bool is_path(const char *text, const char *path)

@@ -341,6 +341,7 @@ void sba_session_pump_close(struct sba_session *session, struct sba_session_stre
 	static const struct linger hard = { .l_onoff = 1, .l_linger = 0 };
 	bool rest = stream->queue.at < stream->queue.len;
 
+	sba_session_notice_end(session, stream);
 	if (stream->kind == SBA_KIND_SOCKET && stream->sink >= 0 && rest && !reset) {
 		stream->id = SBA_SESSION_LINGERS;
 		return;

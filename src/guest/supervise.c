@@ -212,8 +212,8 @@ static struct sba_guest_end own_end(const struct sba_guest_command *command)
 	if (WIFEXITED(status))
 		return (struct sba_guest_end){ SBA_END_EXIT, (uint64_t)WEXITSTATUS(status) };
 	signo = WTERMSIG(status);
-	if (signo == SIGKILL && !command->killed_by_host && command->oom_before >= 0 &&
-	    sba_guest_oom_count() > command->oom_before)
+	if (signo == SIGKILL && !command->killed_by_host &&
+	    sba_guest_pressure_since(&command->before).oom_kills > 0)
 		return (struct sba_guest_end){ SBA_END_OOM, SIGKILL };
 	return (struct sba_guest_end){ SBA_END_SIGNAL, (uint64_t)signo };
 }

@@ -29,9 +29,9 @@ struct sba_guest_command {
 	struct sba_guest_streams streams;
 	struct sba_guest_tree tree;
 	struct sba_guest_held held;
-	int sigfd;          /* of SIGCHLD and SIGTERM, both blocked */
-	int64_t deadline;   /* ms of CLOCK_MONOTONIC; -1: none */
-	int64_t oom_before; /* sba_guest_oom_count() from before the start */
+	int sigfd;                        /* of SIGCHLD and SIGTERM, both blocked */
+	int64_t deadline;                 /* ms of CLOCK_MONOTONIC; -1: none */
+	struct sba_guest_pressure before; /* the start */
 	bool killed_by_host;
 	bool ending; /* the whole tree is to end, for the reason in end */
 	struct sba_guest_end end;

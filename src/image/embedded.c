@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The files that the library carries, and what the guest among them is called. */
+/* The files that the library carries, and what the guests among them are called. */
 #include "image/image.h"
 
 #include <string.h>
 
 /* From build/…/embedded.S; the files end with a NULL name. */
 extern const struct sba_embedded sba_embedded_files[];
-extern const char sba_embedded_guest_hash[];
+
+#if defined(__aarch64__)
+#define NATIVE "arm64"
+#else
+#define NATIVE "amd64"
+#endif
 
 const struct sba_embedded *sba_embedded_find(const char *name)
 {
@@ -23,9 +28,33 @@ const struct sba_embedded *sba_embedded_next(const struct sba_embedded *after)
 	return f->name ? f : NULL;
 }
 
+int sba_guest_find(const char *arch, struct sba_guest *ret, struct sba_error *err)
+{
+	char name[64];
+	arch = arch && *arch ? arch : NATIVE;
+	snprintf(name, sizeof(name), "guest-%.32s", arch);
+	const struct sba_embedded *guest = sba_embedded_find(name);
+	snprintf(name, sizeof(name), "guest-%.32s.hash", arch);
+	const struct sba_embedded *hash = sba_embedded_find(name);
+	if (!guest || !hash)
+		return sba_fail(err, SBA_EUNSUPPORTED, "no guest for the architecture %.32s", arch);
+	*ret = (struct sba_guest){ guest->data, guest->len, hash->data };
+	return 0;
+}
+
+bool sba_guest_is_ours(const char *hash)
+{
+	for (const struct sba_embedded *f = sba_embedded_files; f->name; f++) {
+		if (sba_ends_with(f->name, ".hash") && strcmp(f->data, hash) == 0)
+			return true;
+	}
+	return false;
+}
+
 const char *sba_guest_hash(void)
 {
-	return sba_embedded_guest_hash;
+	struct sba_guest guest;
+	return sba_guest_find(NULL, &guest, NULL) == 0 ? guest.hash : "";
 }
 
 const char *sba_version(void)

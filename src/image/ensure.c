@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making an image be there: looking, pulling, the sidecar's import; and the
- * list of what of ours is there.
+ * Making an image be there: looking and pulling; and the list of what of ours is
+ * there.
  */
-#include "archive/archive.h"
-#include "channel/protocol.h"
 #include "image/private.h"
 
 #include <stdlib.h>
@@ -95,46 +93,6 @@ int sba_image_ensure(struct sba_engine *e, const char *ref, enum sba_pull pull,
 	struct pull p = { .options = options, .ref = ref };
 	return sba_image_pull(e, ref, NULL, pull_line, &p, sba_engine_until(e, SBA_IMAGE_WORK_MS),
 			      err);
-}
-
-static int import_sidecar(struct sba_engine *e, const char *repository, const char *tag,
-			  struct sba_error *err)
-{
-	const struct sba_embedded *guest = sba_embedded_find("guest");
-	if (!guest)
-		return sba_fail(err, SBA_EUNSUPPORTED, "this build carries no guest");
-	const struct sba_pack_options options = { .fixed_mtime = 0 };
-	struct sba_pack *pack = NULL;
-	int rc = sba_pack_new(&options, &pack, err);
-	if (rc == 0)
-		rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
-	if (rc == 0)
-		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
-	if (rc == 0) {
-		static const char *const changes[] = { "ENTRYPOINT [\"" SBA_GUEST_PATH "\"]",
-						       "LABEL io.sandbox-agent.role=sidecar-image",
-						       NULL };
-		rc = sba_image_import(e, repository, tag, changes, sba_pack_read, pack,
-				      sba_engine_until(e, SBA_IMAGE_LOOK_MS), err);
-	}
-	sba_pack_free(pack);
-	return rc;
-}
-
-int sba_image_sidecar(struct sba_engine *e, const char *repository, char ret_ref[SBA_REF_MAX],
-		      struct sba_error *err)
-{
-	char tag[32], ref[SBA_REF_MAX];
-	snprintf(tag, sizeof(tag), "guest-%s", sba_guest_hash());
-	if ((size_t)snprintf(ref, sizeof(ref), "%s:%s", repository, tag) >= sizeof(ref))
-		return sba_fail(err, SBA_EINVAL, "repository '%s': name too long", repository);
-	int here = sba_image_present(e, ref, err);
-	if (here == 0)
-		here = import_sidecar(e, repository, tag, err);
-	if (here < 0)
-		return sba_wrap(err, here, "sidecar image");
-	memcpy(ret_ref, ref, sizeof(ref));
-	return 0;
 }
 
 struct sba_image_list {

@@ -174,10 +174,9 @@ static int look_at_image(struct sba_making *m, struct sba_error *err)
 		return rc;
 	const char *id = sba_json_str(image, "Id");
 	snprintf(m->image_id, sizeof(m->image_id), "%s", id ? id : "");
-	const char *arch = sba_json_str(image, "Architecture");
-	if (arch && strcmp(arch, "amd64") != 0)
-		return sba_fail(err, SBA_EUNSUPPORTED,
-				"image '%s': no guest for its architecture %s", m->o.image, arch);
+	rc = sba_guest_for_image(m->o.image, image, &m->guest, err);
+	if (rc < 0)
+		return rc;
 	if (!m->o.user) {
 		const char *user = sba_json_str(image, "Config.User");
 		m->as_root = is_root(user ? user : "");
@@ -227,6 +226,11 @@ static int create_container(struct sba_making *m, const json_t *spec, bool sidec
 	return sba_making_name_taken(m, err);
 }
 
+static int ensure_sidecar_image(struct sba_making *m, struct sba_error *err)
+{
+	return sba_image_sidecar(m->engine, SBA_OWN_REPOSITORY, &m->guest, m->sidecar_ref, err);
+}
+
 static void *start_sidecar(void *user)
 {
 	struct sba_making *m = user;
@@ -234,15 +238,17 @@ static void *start_sidecar(void *user)
 	return NULL;
 }
 
-/* The guest, root-owned and not readable by others, so that a process of the
- * sandbox's user can neither replace nor trace it; over whatever the image has
- * there. */
-static int pack_guest(struct sba_pack *pack, struct sba_error *err)
+/* A link where the volume is to be could be turned elsewhere by root. */
+static int check_place(struct sba_making *m, struct sba_error *err)
 {
-	const struct sba_embedded *guest = sba_embedded_find("guest");
-	int rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
-	if (rc == 0)
-		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
+	struct sba_path_stat found = { 0 };
+	if (!m->as_root)
+		return 0;
+	int rc = sba_container_stat(m->engine, m->sandbox->container, SBA_GUEST_DIR,
+				    sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), &found, err);
+	if (rc == 0 && S_ISLNK(found.mode))
+		rc = sba_fail(err, SBA_EREFUSED, "image '%s' has a symbolic link at %s", m->o.image,
+			      SBA_GUEST_DIR);
 	return rc;
 }
 
@@ -263,27 +269,13 @@ static int place_files(struct sba_making *m, struct sba_error *err)
 		return 0;
 	int rc = sba_pack_new(&options, &pack, err);
 	if (rc == 0 && !m->as_root)
-		rc = pack_guest(pack, err);
+		rc = sba_guest_pack(pack, &m->guest, err);
 	if (rc == 0 && m->o.ca_file)
 		rc = pack_ca(m, pack, err);
 	if (rc == 0)
 		rc = sba_container_put(m->engine, m->sandbox->container, "/", sba_pack_read, pack,
 				       m->until, err);
 	sba_pack_free(pack);
-	return rc;
-}
-
-/* A link where the volume is to be could be turned elsewhere by root. */
-static int check_place(struct sba_making *m, struct sba_error *err)
-{
-	struct sba_path_stat found = { 0 };
-	if (!m->as_root)
-		return 0;
-	int rc = sba_container_stat(m->engine, m->sandbox->container, SBA_GUEST_DIR,
-				    sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), &found, err);
-	if (rc == 0 && S_ISLNK(found.mode))
-		rc = sba_fail(err, SBA_EREFUSED, "image '%s' has a symbolic link at %s", m->o.image,
-			      SBA_GUEST_DIR);
 	return rc;
 }
 
@@ -316,10 +308,35 @@ static int make_main(struct sba_making *m, const json_t *sidecar, struct sba_err
 	return rc;
 }
 
+/* Another client, of another version, may just have swept the image away as unused. */
+static int create_sidecar(struct sba_making *m, const json_t *spec, struct sba_error *err)
+{
+	struct sba_error why;
+	int rc = create_container(m, spec, true, m->sandbox->sidecar, &why);
+	if (rc == SBA_ENOTFOUND && (rc = ensure_sidecar_image(m, &why)) == 0)
+		rc = create_container(m, spec, true, m->sandbox->sidecar, &why);
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
+int sba_making_confirm(struct sba_making *m, struct sba_error *err)
+{
+	struct sba_hold *hold = NULL;
+	struct sba_error why;
+	int rc = sba_session_hold(m->sandbox->session, -1, &hold, &why);
+	sba_hold_release(hold);
+	if (rc == SBA_EUNSUPPORTED)
+		return 0; /* commands go by execs; the main process alone would have ended */
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
 static int make_both(struct sba_making *m, struct sba_error *err)
 {
 	SBA_JSON json_t *sidecar = sba_spec_sidecar(m);
-	int rc = create_container(m, sidecar, true, m->sandbox->sidecar, err);
+	int rc = create_sidecar(m, sidecar, err);
 	if (rc < 0)
 		return rc;
 	pthread_t starter;
@@ -336,6 +353,8 @@ static int make_both(struct sba_making *m, struct sba_error *err)
 	}
 	if (rc == 0)
 		rc = sba_container_start(m->engine, m->sandbox->container, m->until, err);
+	if (rc == 0)
+		rc = sba_making_confirm(m, err);
 	return rc;
 }
 
@@ -364,7 +383,7 @@ int sba_making_make(struct sba_making *m, struct sba_error *err)
 {
 	int rc = resolve_host(m, err);
 	if (rc == 0)
-		rc = sba_image_sidecar(m->engine, SBA_OWN_REPOSITORY, m->sidecar_ref, err);
+		rc = ensure_sidecar_image(m, err);
 	if (rc == 0)
 		rc = sba_labels_make(&m->o, m->id, m->members ? m->pool : NULL, &m->labels, err);
 	if (rc < 0)

@@ -72,6 +72,22 @@ int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_erro
 	return 0;
 }
 
+int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits *ret, struct sba_error *err)
+{
+	SBA_JSON json_t *j = NULL;
+	int rc = sba_container_inspect(s->engine, s->container,
+				       sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j, err);
+	if (rc < 0)
+		return sba_wrap(err, rc, "limits of sandbox '%s'", s->info.name);
+	int64_t pids = sba_json_int(j, "HostConfig.PidsLimit", 0);
+	*ret = (struct sba_sandbox_limits){
+		.memory = sba_json_int(j, "HostConfig.Memory", 0),
+		.pids = pids > 0 ? pids : 0,
+		.cpus = (double)sba_json_int(j, "HostConfig.NanoCpus", 0) / 1e9,
+	};
+	return 0;
+}
+
 /* The guest's own `kill` inside, as the sandbox's user: it tells supervisors to
  * end their trees and waits until they have. */
 int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *err)

@@ -3,6 +3,7 @@
  * Finding sandboxes again by their labels, judging whether they are ours,
  * listing them and sweeping what died half-made.
  */
+#include "image/image.h"
 #include "sandbox/past.h"
 #include "sandbox/session.h"
 
@@ -441,5 +442,7 @@ int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sb
 	if (rc == 0 && ret_removed)
 		*ret_removed = removed;
 	rc = rc ? rc : failed;
+	if (rc == 0)
+		rc = sba_image_sweep(e, SBA_OWN_REPOSITORY, SBA_SIDECAR_IMAGE_KEPT_S, NULL, err);
 	return rc;
 }

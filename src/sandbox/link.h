@@ -7,6 +7,7 @@
 #ifndef SBA_SANDBOX_LINK_H
 #define SBA_SANDBOX_LINK_H
 
+#include "channel/channel.h"
 #include "sandbox/private.h"
 
 struct sba_link;
@@ -24,6 +25,9 @@ struct sba_link_ops {
 	 * it. *ret_code is 0 where it does not know. SBA_ETIMEOUT: it still runs. */
 	int (*explain)(struct sba_link *l, struct sba_until until, int *ret_code,
 		       struct sba_error *err);
+	/* What the guest has told of the sandbox's limits since the command began; NULL:
+	 * it tells at the end only. */
+	void (*pressure)(const struct sba_link *l, struct sba_channel_pressure *ret);
 	/* Closing it early is the client's death for the command. */
 	void (*close)(struct sba_link *l);
 	/* Whether it ends by itself, soon, when the container dies. The stream of an

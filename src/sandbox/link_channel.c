@@ -9,6 +9,7 @@ struct channel_link {
 	struct sba_link link;
 	struct sba_hold *hold;
 	struct sba_channel_run *run;
+	struct sba_channel_pressure before;
 };
 
 static struct sba_channel_run *run_of(const struct sba_link *l)
@@ -50,6 +51,14 @@ static int channel_explain(struct sba_link *l, struct sba_until until, int *ret_
 	return 0;
 }
 
+static void channel_pressure(const struct sba_link *l, struct sba_channel_pressure *ret)
+{
+	const struct channel_link *c = (const struct channel_link *)l;
+	sba_channel_pressure(sba_hold_channel(c->hold), ret);
+	ret->oom_kills -= c->before.oom_kills;
+	ret->pids_refused -= c->before.pids_refused;
+}
+
 static void channel_close(struct sba_link *l)
 {
 	struct sba_hold *hold = ((struct channel_link *)l)->hold;
@@ -64,6 +73,7 @@ static const struct sba_link_ops channel_ops = {
 	.fd = channel_fd,
 	.wants_write = channel_wants_write,
 	.explain = channel_explain,
+	.pressure = channel_pressure,
 	.close = channel_close,
 	.watched = true,
 };
@@ -85,6 +95,7 @@ int sba_link_channel(struct sba_sandbox *s, struct sba_link **ret, struct sba_er
 		free(l);
 		return rc;
 	}
+	sba_channel_pressure(sba_hold_channel(hold), &l->before);
 	*ret = &l->link;
 	return 0;
 }

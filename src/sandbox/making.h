@@ -5,6 +5,7 @@
 #define SBA_SANDBOX_MAKING_H
 
 #include "image/image.h"
+#include "sandbox/guest.h"
 #include "sandbox/private.h"
 
 #include "channel/protocol.h"
@@ -23,8 +24,9 @@ struct sba_making {
 	char pool[SBA_POOL_SPEC_LEN + 1]; /* what a member of the pool is for */
 	size_t members;                   /* at most so many of them; 0: it is no member */
 	char sidecar_ref[SBA_REF_MAX];
-	bool as_root;          /* the image's user is root */
-	char host_address[64]; /* what the host's name inside stands for */
+	struct sba_guest guest; /* for the image's architecture */
+	bool as_root;           /* the image's user is root */
+	char host_address[64];  /* what the host's name inside stands for */
 	json_t *labels;
 	struct sba_buf ca;
 	struct sba_sandbox *sandbox;
@@ -43,6 +45,9 @@ int sba_making_init(struct sba_making *m, struct sba_engine *e,
 void sba_making_fini(struct sba_making *m);
 /* The two containers. On failure nothing is left. */
 int sba_making_make(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
+/* A channel to it, which stays for the first command: only the guest can say that the main
+ * container runs in the sidecar's process namespace. */
+int sba_making_confirm(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
 /* SBA_EEXIST, in words. */
 int sba_making_name_taken(const struct sba_making *m, struct sba_error *err);
 

@@ -87,7 +87,10 @@ static void learn_reason(struct sba_sandbox *s, const char *action, const json_t
 	bool sidecar = strcmp(sba_label_get(attributes, "role"), "sidecar") == 0;
 	if (strcmp(action, "oom") == 0 && !sidecar)
 		s->info.reason = "out of memory";
-	if (strcmp(action, "kill") == 0 && strcmp(s->info.reason, "unknown") == 0)
+	/* Of what ran out of memory before, it need not have died. */
+	bool open = strcmp(s->info.reason, "unknown") == 0 ||
+		    strcmp(s->info.reason, "out of memory") == 0;
+	if (strcmp(action, "kill") == 0 && open)
 		s->info.reason = "killed";
 	bool killed =
 		strcmp(s->info.reason, "killed") == 0 || strcmp(s->info.reason, "removed") == 0;

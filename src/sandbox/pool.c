@@ -41,10 +41,10 @@ int sba_member_spec(const struct sba_making *m, char ret[SBA_POOL_SPEC_LEN + 1],
 		return rc;
 	if (o->ca_file && sba_sha256_hex(m->ca.data ? m->ca.data : "", m->ca.len, ca) < 0)
 		return sba_fail_nomem(err);
-	SBA_JSON json_t *j = json_pack(
-		"{s:O, s:s, s:s?, s:s, s:s, s:I, s:I, s:f}", "labels", labels, "image-id",
-		m->image_id, "runtime", o->runtime, "ca", ca, "guest", sba_guest_hash(), "memory",
-		(json_int_t)o->memory, "pids", (json_int_t)o->pids, "cpus", o->cpus);
+	SBA_JSON json_t *j = json_pack("{s:O, s:s, s:s?, s:s, s:s, s:I, s:I, s:f}", "labels",
+				       labels, "image-id", m->image_id, "runtime", o->runtime, "ca",
+				       ca, "guest", m->guest.hash, "memory", (json_int_t)o->memory,
+				       "pids", (json_int_t)o->pids, "cpus", o->cpus);
 	SBA_FREE char *text = j ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (!text)
 		return sba_fail(err, SBA_EINVAL, "runtime: not valid UTF-8");
@@ -128,15 +128,6 @@ static void *claim_and_settle(void *user)
 	return NULL;
 }
 
-/* It proves that the member lives, and begins its keepalive anew. */
-static int open_channel(struct sba_making *m, struct sba_error *err)
-{
-	struct sba_hold *hold = NULL;
-	int rc = sba_session_hold(m->sandbox->session, -1, &hold, err);
-	sba_hold_release(hold);
-	return rc == SBA_EUNSUPPORTED ? 0 : rc;
-}
-
 /* m's sandbox is this member from here on, if it can be had. The session of one
  * that was tried before may have a channel there. */
 static int become(struct sba_making *m, const struct sba_sandbox *member, struct sba_error *err)
@@ -192,7 +183,7 @@ static int take_one(struct sba_making *m, const struct sba_sandbox *member, bool
 	if (!haste)
 		claim_and_settle(&c);
 	if (haste || (c.won && c.rc == 0))
-		rc = open_channel(m, &why);
+		rc = sba_making_confirm(m, &why);
 	if (haste)
 		pthread_join(thread, NULL);
 	if (c.won)

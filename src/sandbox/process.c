@@ -363,6 +363,16 @@ bool sba_process_output_held(const struct sba_process *p)
 	return p->held;
 }
 
+void sba_process_losses(const struct sba_process *p, int64_t *ret_oom_kills,
+			int64_t *ret_pids_refused)
+{
+	struct sba_channel_pressure pressure = { 0 };
+	if (p->link->ops->pressure)
+		p->link->ops->pressure(p->link, &pressure);
+	*ret_oom_kills = (int64_t)pressure.oom_kills;
+	*ret_pids_refused = (int64_t)pressure.pids_refused;
+}
+
 int sba_process_fd(const struct sba_process *p)
 {
 	return p->link->ops->fd(p->link);

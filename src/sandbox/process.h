@@ -26,17 +26,17 @@ struct sba_process {
 	int cancel_fd; /* eventfd: sba_process_cancel() */
 	int watch_fd;  /* epoll over it and the engine's cancel token */
 	bool cancel_sent, stdin_closed, detach;
-	bool locks;          /* it may wait for a lock before it begins */
-	int64_t output_left; /* of max_output; negative: no limit */
-	uint64_t dropped;    /* beyond it */
-	bool told_dropped;   /* the reader knows, or does not care */
-	bool held;           /* others hold its output open */
-	bool lost;           /* its stream broke, but it may still run */
-	bool refused;        /* a write found the queue full: its caller waits for room */
-	int64_t looked_ms;   /* when it was last known to live */
-	int64_t give_up_ms;  /* past its deadline even the guest's word is overdue */
-	bool over;           /* its exit, or its failure, is known */
-	struct sba_exit exit;
+	bool locks;               /* it may wait for a lock before it begins */
+	int64_t output_left;      /* of max_output; negative: no limit */
+	uint64_t dropped;         /* beyond it */
+	bool told_dropped;        /* the reader knows, or does not care */
+	bool held;                /* others hold its output open */
+	bool lost;                /* its stream broke, but it may still run */
+	bool refused;             /* a write found the queue full: its caller waits for room */
+	int64_t looked_ms;        /* when it was last known to live */
+	int64_t give_up_ms;       /* past its deadline even the guest's word is overdue */
+	bool over;                /* its exit, or its failure, is known */
+	struct sba_exit exit;     /* its counts come before its end */
 	struct sba_error failure; /* code != 0: no exit will come */
 };
 

@@ -31,7 +31,8 @@ static void set_exit(struct sba_process *p, const struct sba_record *r)
 	};
 	for (size_t i = 0; i < SBA_ARRAY_LEN(kinds); i++) {
 		if (kinds[i].kind == r->kind) {
-			p->exit = (struct sba_exit){ kinds[i].exit, (int)r->number };
+			p->exit.kind = kinds[i].exit;
+			p->exit.number = (int)r->number;
 			return;
 		}
 	}
@@ -53,6 +54,11 @@ void sba_process_take_record(struct sba_process *p, int stream, const struct sba
 	}
 	if (r->kind == SBA_RECORD_HELD) {
 		p->held = true;
+		return;
+	}
+	if (r->kind == SBA_NOTE_OOM_KILLS || r->kind == SBA_NOTE_PIDS_REFUSED) {
+		*(r->kind == SBA_NOTE_OOM_KILLS ? &p->exit.oom_kills : &p->exit.pids_refused) =
+			r->number;
 		return;
 	}
 	p->stream_ended[stream] = true;

@@ -25,6 +25,11 @@ void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size
 int sba_sandbox_check_alive(struct sba_sandbox *s, const char *tried,
 			    struct sba_error *err) SBA_MUST_CHECK;
 
+/* What a running command's sandbox has lost to its limits since the command began, as far
+ * as that is known before its end: both counts as in struct sba_exit. */
+void sba_process_losses(const struct sba_process *p, int64_t *ret_oom_kills,
+			int64_t *ret_pids_refused);
+
 /* A folder of the sandbox's user, and those above it, where they are missing. */
 int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path,
 			 struct sba_error *err) SBA_MUST_CHECK;

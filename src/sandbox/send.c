@@ -130,8 +130,8 @@ static int find_stage(struct sending *j, struct sba_error *err)
 	if (rc != SBA_EPERM || j->cargo->has_folders)
 		return rc;
 	/* A folder that is another's cannot be moved by a root without capabilities. */
-	if (sba_channel_open(j->s->engine, j->s->container, "0", sba_small_until(j->s), &j->root,
-			     NULL) < 0)
+	if (sba_channel_open(j->s->engine, j->s->container, "0", sba_small_until(j->s), NULL,
+			     &j->root, NULL) < 0)
 		return rc;
 	return open_stage(j, j->root, true, err);
 }

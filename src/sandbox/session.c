@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "sandbox/guest.h"
+
 enum { OPEN_MS = 30 * 1000 };
 
 /* One channel and the thread that waits for the end of its container: the
@@ -191,7 +193,7 @@ static int open_hold(struct sba_session *n, struct sba_until until, struct sba_h
 	/* One is the session's own, one its opener's. */
 	*h = (struct sba_hold){ .session = n, .users = 2, .stop_fd = -1 };
 	int rc = n->open ? n->open(n->open_user, until, &h->channel, err)
-			 : sba_channel_open(s->engine, s->container, NULL, until, &h->channel, err);
+			 : sba_guest_channel(s, until, &h->channel, err);
 	if (rc == 0 && !n->open)
 		rc = start_watch(h, err);
 	if (rc == 0)

@@ -50,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	good = sba_session_h2_feed(&session, (const uint8_t *)magic, sizeof(magic) - 1);
 	for (size_t at = 1; good && at < size; at += cut) {
 		good = sba_session_h2_feed(&session, data + at, size - at < cut ? size - at : cut);
+		sba_session_notice_tick(&session, (int64_t)at * 1000);
 		send_all(&session);
 	}
 	allow_descriptors(true);

@@ -60,6 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0 || sba_channel_make(NULL, &c, NULL) < 0)
 		return 0;
 	size_t cut = data[0] ? data[0] : size;
+	if (sba_channel_want_notices(c, NULL) < 0)
+		abort();
 	struct sba_channel_stream *caller = open_stream(c, SBA_STREAM_CALLER);
 	struct sba_channel_stream *forward = open_stream(c, SBA_STREAM_FORWARD);
 	open_tunnel(c);

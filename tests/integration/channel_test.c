@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "archive/archive.h"
 #include "support/live.h"
 #include "wire/channel_command.h"
 
@@ -28,7 +29,7 @@ static struct sba_channel *open_channel(struct sba_engine *e)
 {
 	struct sba_channel *c;
 	struct sba_error err;
-	if (sba_channel_open(e, sba_sandbox_container(box), NULL, soon(), &c, &err) < 0)
+	if (sba_channel_open(e, sba_sandbox_container(box), NULL, soon(), NULL, &c, &err) < 0)
 		fail_msg("%s", err.text);
 	return c;
 }
@@ -283,11 +284,109 @@ static void no_guest_is_told_apart(void **state)
 	struct sba_channel *c;
 	struct sba_error err = { 0 };
 	(void)state;
-	assert_int_equal(sba_channel_open(live.engine, "sbatest-no-such", NULL, soon(), &c, &err),
-			 SBA_ENOTFOUND);
+	assert_int_equal(
+		sba_channel_open(live.engine, "sbatest-no-such", NULL, soon(), NULL, &c, &err),
+		SBA_ENOTFOUND);
 	assert_int_equal(sba_channel_open(live.engine, sba_sandbox_container(box), "no-such-user",
-					  soon(), &c, &err),
+					  soon(), NULL, &c, &err),
 			 SBA_ENOTFOUND);
+}
+
+/* ---- guests of other versions ---- */
+
+/* Root's guest is the sidecar's to keep. */
+static void place(struct sba_sandbox *s, bool root, const char *path)
+{
+	struct sba_error err = { 0 };
+	char sidecar[SBA_ID_MAX];
+	size_t len = 0;
+	const struct sba_pack_options options = { .fixed_mtime = 0 };
+	struct sba_pack *pack = NULL;
+	SBA_FREE char *guest = live_read_file(path, &len);
+	assert_non_null(guest);
+	live_sidecar_of(s, sidecar);
+	assert_int_equal(sba_pack_new(&options, &pack, &err), 0);
+	assert_int_equal(sba_pack_bytes(pack, "guest", guest, len, 0711, &err), 0);
+	if (sba_container_put(live.engine, root ? sidecar : sba_sandbox_container(s), SBA_GUEST_DIR,
+			      sba_pack_read, pack, soon(), &err) < 0)
+		fail_msg("%s", err.text);
+	sba_pack_free(pack);
+}
+
+static struct sba_sandbox *another_handle(struct sba_sandbox *s)
+{
+	struct sba_sandbox *other = NULL;
+	struct sba_error err = { 0 };
+	if (sba_sandbox_open(live.engine, live.prefix, sba_sandbox_info(s)->id, &other, &err) < 0)
+		fail_msg("%s", err.text);
+	return other;
+}
+
+static void hello_of(struct sba_sandbox *s, struct sba_channel_hello *ret)
+{
+	struct sba_channel *c = NULL;
+	struct sba_error err = { 0 };
+	if (sba_channel_open(live.engine, sba_sandbox_container(s), NULL, soon(), ret, &c, &err) <
+		    0 &&
+	    ret->protocol == 0)
+		fail_msg("%s", err.text);
+	sba_channel_close(c);
+}
+
+static void the_hello_confirms_the_shared_namespace(void **state)
+{
+	struct sba_channel_hello hello;
+	(void)state;
+	hello_of(box, &hello);
+	assert_true(hello.sidecar_first);
+	assert_string_equal(hello.guest, sba_guest_hash());
+}
+
+static const char *const users[] = { "0", "1000" };
+
+static void an_older_guest_gives_way_to_ours(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(users); i++) {
+		struct sba_sandbox *s =
+			live_sandbox((struct sba_sandbox_options){ .user = users[i] });
+		struct sba_channel_hello hello;
+		place(s, i == 0, "build/guest/guest-older");
+		hello_of(s, &hello);
+		assert_int_equal(hello.protocol, 1);
+		struct sba_sandbox *other = another_handle(s);
+		SBA_FREE char *out = live_sh_out(other, "echo renewed");
+		assert_string_equal(out, "renewed\n");
+		hello_of(s, &hello);
+		assert_string_equal(hello.guest, sba_guest_hash());
+		SBA_FREE char *mode = live_sh_out(s, "stat -c '%u %a' " SBA_GUEST_PATH);
+		assert_string_equal(mode, "0 711\n");
+		sba_sandbox_close(other);
+		live_remove(s);
+	}
+}
+
+static void a_newer_guest_stays_and_is_told(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(users); i++) {
+		struct sba_sandbox *s =
+			live_sandbox((struct sba_sandbox_options){ .user = users[i] });
+		struct sba_channel_hello hello;
+		LIVE_RESULT r;
+		place(s, i == 0, "build/guest/guest-newer");
+		struct sba_sandbox *other = another_handle(s);
+		live_sh(other, "true", &r);
+		assert_int_equal(r.rc, SBA_EREFUSED);
+		assert_non_null(strstr(r.err.text, "newer sandbox-agent (99.0.0)"));
+		sba_sandbox_close(other);
+		hello_of(s, &hello);
+		assert_int_equal(hello.protocol, 99);
+		/* Whoever was there before is not disturbed. */
+		SBA_FREE char *out = live_sh_out(s, "echo still here");
+		assert_string_equal(out, "still here\n");
+		live_remove(s);
+	}
 }
 
 int main(void)
@@ -302,6 +401,9 @@ int main(void)
 		LIVE_STEP(a_stopped_client_counts_as_gone),
 		LIVE_STEP(a_session_killed_inside_is_told_at_once),
 		LIVE_STEP(no_guest_is_told_apart),
+		LIVE_STEP(the_hello_confirms_the_shared_namespace),
+		LIVE_STEP(an_older_guest_gives_way_to_ours),
+		LIVE_STEP(a_newer_guest_stays_and_is_told),
 		LIVE_STEP(remove_box),
 		LIVE_STEP(live_nothing_is_left),
 	};

@@ -54,9 +54,9 @@ static struct sba_sandbox *box(int64_t keepalive_ms, char ret_volume[NAME_MAX_LE
 
 static void assert_goes(struct sba_sandbox *s, char *volume)
 {
+	sba_sandbox_close(s);
 	live_await_no_containers(END_MS);
 	live_await(volume_is_gone, volume, END_MS);
-	sba_sandbox_close(s);
 }
 
 static void a_user_has_no_volume(void **state)

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "channel/protocol.h"
+#include "image/image.h"
+#include "sandbox/guest.h"
 #include "support/live.h"
 
 #include <pthread.h>
@@ -226,7 +229,7 @@ static void an_idle_sandbox_ends_after_its_keepalive(void **state)
 	struct sba_error err = { 0 };
 	LIVE_RESULT r;
 	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "idler", &s, &err), 0);
-	/* A handle that ran a command holds the sandbox until it is closed. */
+	/* The handle that made it, or ran a command, holds it until it is closed. */
 	free(live_sh_out(used, "true"));
 	sba_sandbox_close(used);
 	live_await_no_containers(15000);
@@ -527,9 +530,165 @@ static void anonymous_volumes_go_along_on_every_path(void **state)
 	assert_true(volume_is_gone(volume));
 	s = live_sandbox((struct sba_sandbox_options){ .image = image, .keepalive_ms = 1000 });
 	volume_of(s, volume);
+	sba_sandbox_close(s);
 	live_await_no_containers(15000);
 	live_await(volume_is_gone, volume, 5000);
-	sba_sandbox_close(s);
+}
+
+/* ---- a runtime that does not do what it was told ---- */
+
+static int place_guest(const char *container)
+{
+	const struct sba_pack_options options = { .fixed_mtime = 0 };
+	struct sba_pack *pack = NULL;
+	struct sba_guest guest;
+	assert_int_equal(sba_guest_find(NULL, &guest, NULL), 0);
+	assert_int_equal(sba_pack_new(&options, &pack, NULL), 0);
+	assert_int_equal(sba_guest_pack(pack, &guest, NULL), 0);
+	int rc = sba_container_put(live.engine, container, "/", sba_pack_read, pack,
+				   sba_until_in(30000), NULL);
+	sba_pack_free(pack);
+	return rc;
+}
+
+/* The two containers of a sandbox, each in a process namespace of its own. */
+static void make_unshared(struct sba_sandbox *like, const char *name, const json_t *command)
+{
+	char ids[2][SBA_ID_MAX], sidecar[SBA_ID_MAX], full[96];
+	struct sba_error err = { 0 };
+	live_sidecar_of(like, sidecar);
+	SBA_JSON json_t *first = live_inspect(sidecar);
+	SBA_JSON json_t *second = live_inspect(sba_sandbox_container(like));
+	json_t *models[] = { first, second };
+	for (int i = 0; i < 2; i++) {
+		json_t *labels = json_deep_copy(sba_json_get(models[i], "Config.Labels"));
+		json_object_set_new(labels, LABEL "id", json_string(name));
+		json_object_set_new(labels, LABEL "name", json_string(name));
+		SBA_JSON json_t *spec = json_pack(
+			"{s:s, s:o, s:O, s:{s:[ss]}}", "Image",
+			sba_json_str(models[i], "Config.Image"), "Labels", labels, "Cmd",
+			i ? (json_t *)(uintptr_t)command : sba_json_get(models[i], "Config.Cmd"),
+			"HostConfig", "CapAdd", "SETUID", "SETGID");
+		if (i == 0)
+			json_object_set(spec, "Entrypoint",
+					sba_json_get(models[i], "Config.Entrypoint"));
+		snprintf(full, sizeof(full), "%s-%s%s", live.prefix, name, i ? "" : "-sidecar");
+		if (sba_container_create(live.engine, full, spec, sba_until_in(30000), ids[i],
+					 &err) < 0 ||
+		    (i && place_guest(ids[i]) < 0) ||
+		    sba_container_start(live.engine, ids[i], sba_until_in(30000), &err) < 0)
+			fail_msg("%s", err.text);
+	}
+}
+
+static void where_no_namespace_is_shared_nothing_is_run(void **state)
+{
+	(void)state;
+	struct sba_sandbox *like = live_sandbox((struct sba_sandbox_options){ .name = "like" });
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	SBA_JSON json_t *command = json_pack("[ss]", "sleep", "6071");
+	LIVE_RESULT r;
+	make_unshared(like, "unshared", command);
+	if (sba_sandbox_open(live.engine, live.prefix, "unshared", &s, &err) < 0)
+		fail_msg("%s", err.text);
+	live_sh(s, "echo ran", &r);
+	assert_int_equal(r.rc, SBA_EBROKEN);
+	if (!strstr(r.err.text, "does not share the sidecar's process namespace"))
+		fail_msg("%s", r.err.text);
+	assert_int_equal(r.out.len, 0);
+	live_remove(s);
+	live_remove(like);
+}
+
+static bool has_ended_alone(void *user)
+{
+	SBA_JSON json_t *j = live_inspect(user);
+	return sba_json_int(j, "State.ExitCode", 0) == SBA_IDLE_ALONE;
+}
+
+static void a_main_process_without_a_sidecar_ends_at_once(void **state)
+{
+	(void)state;
+	struct sba_sandbox *like = live_sandbox((struct sba_sandbox_options){ .name = "like" });
+	SBA_JSON json_t *command = json_pack("[ss]", SBA_GUEST_PATH, "idle");
+	char id[96];
+	make_unshared(like, "alone", command);
+	snprintf(id, sizeof(id), "%s-alone", live.prefix);
+	live_await(has_ended_alone, id, 5000);
+	live_remove_container(id);
+	snprintf(id, sizeof(id), "%s-alone-sidecar", live.prefix);
+	live_remove_container(id);
+	live_remove(like);
+}
+
+/* ---- images of sidecars ---- */
+
+static void import_sidecar(const char *hash, char ret[SBA_REF_MAX])
+{
+	struct sba_guest guest;
+	struct sba_error err = { 0 };
+	char repository[64];
+	assert_int_equal(sba_guest_find(NULL, &guest, &err), 0);
+	guest.hash = hash;
+	snprintf(repository, sizeof(repository), "%s-old", live.prefix);
+	if (sba_image_sidecar(live.engine, repository, &guest, ret, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* Named as ours are, but without our label. */
+static void tag_foreign(const char *hash, char ret[SBA_REF_MAX])
+{
+	char path[400];
+	struct sba_error err = { 0 };
+	snprintf(ret, SBA_REF_MAX, "%s-old:guest-%s", live.prefix, hash);
+	snprintf(path, sizeof(path), "/images/%s/tag?repo=%s-old&tag=guest-%s", live.image,
+		 live.prefix, hash);
+	struct sba_request request = { .method = "POST", .path = path, .tried = "tag" };
+	if (sba_engine_call(live.engine, &request, sba_until_in(60000), NULL, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static bool image_is_there(const char *ref)
+{
+	SBA_JSON json_t *j = NULL;
+	return sba_image_inspect(live.engine, ref, sba_until_in(10000), &j, NULL) == 0;
+}
+
+static int sweep(int64_t min_age_s)
+{
+	char repository[64];
+	struct sba_error err = { 0 };
+	int removed = -1;
+	snprintf(repository, sizeof(repository), "%s-old", live.prefix);
+	if (sba_image_sweep(live.engine, repository, min_age_s, &removed, &err) < 0)
+		fail_msg("%s", err.text);
+	return removed;
+}
+
+static void old_images_of_sidecars_go_when_nothing_uses_them(void **state)
+{
+	(void)state;
+	char old[SBA_REF_MAX], used[SBA_REF_MAX], foreign[SBA_REF_MAX], ours[SBA_REF_MAX];
+	char name[64], id[SBA_ID_MAX];
+	struct sba_error err = { 0 };
+	import_sidecar("0123456789ab", old);
+	import_sidecar("0123456789ac", used);
+	tag_foreign("0123456789ad", foreign);
+	import_sidecar(sba_guest_hash(), ours);
+	snprintf(name, sizeof(name), "%s-user", live.prefix);
+	create_raw(used, NULL, name, id);
+	assert_int_equal(sweep(SBA_SIDECAR_IMAGE_KEPT_S), 0); /* none is a day old */
+	assert_int_equal(sweep(0), 1);
+	assert_false(image_is_there(old));
+	assert_true(image_is_there(used));
+	assert_true(image_is_there(foreign));
+	assert_true(image_is_there(ours));
+	live_remove_container(id);
+	assert_int_equal(sweep(0), 1);
+	assert_false(image_is_there(used));
+	assert_int_equal(sba_image_remove(live.engine, foreign, sba_until_in(10000), &err), 0);
+	assert_int_equal(sba_image_remove(live.engine, ours, sba_until_in(10000), &err), 0);
 }
 
 /* ---- side by side ---- */
@@ -608,6 +767,9 @@ int main(void)
 		LIVE_TEST(a_container_of_a_committed_image_is_not_taken_for_ours),
 		LIVE_TEST(gc_takes_the_half_made_of_the_dead_and_nothing_else),
 		LIVE_TEST(anonymous_volumes_go_along_on_every_path),
+		LIVE_TEST(where_no_namespace_is_shared_nothing_is_run),
+		LIVE_TEST(a_main_process_without_a_sidecar_ends_at_once),
+		LIVE_TEST(old_images_of_sidecars_go_when_nothing_uses_them),
 		LIVE_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, live_begin, live_end);

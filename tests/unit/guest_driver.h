@@ -244,7 +244,7 @@ static inline void await_text(struct guest *guest, const char *text)
 /* What came between the records, as text. */
 static inline const char *output(struct guest *guest)
 {
-	static const char begun[] = "\0" SBA_RECORD_PREFIX NONCE ":b:1:\0";
+	static const char begun[] = "\0" SBA_RECORD_PREFIX NONCE ":b:2:\0";
 
 	assert_true(guest->out.len >= sizeof(begun) - 1);
 	assert_memory_equal(guest->out.text, begun, sizeof(begun) - 1);

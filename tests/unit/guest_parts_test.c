@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The small pure parts of the guest: options and numbers, environment, PATH,
- * the byte queue, the OOM counter's files, how a supervisor is known.
+ * the byte queue, the cgroup's counters, how supervisor and sidecar are known.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +18,11 @@
 #include "channel/protocol.h"
 #include "guest/end.h"
 #include "guest/env.h"
+#include "guest/identity.h"
 #include "guest/kill.h"
 #include "guest/parse.h"
 #include "guest/path.h"
+#include "guest/pressure.h"
 #include "guest/ring.h"
 
 static void limits_are_parsed(void **state)
@@ -233,20 +235,75 @@ static void ring_keeps_bytes_in_order_around_its_end(void **state)
 	close(ends[1]);
 }
 
-static int64_t oom(const char *text)
+static int64_t counter(const char *text, const char *key)
 {
-	return sba_guest_oom_parse(text, strlen(text));
+	return sba_guest_pressure_parse(text, strlen(text), key);
 }
 
-static void oom_counter_is_found_in_both_forms(void **state)
+static void oom_counter_is_found_in_both_versions(void **state)
 {
 	(void)state;
-	assert_int_equal(oom("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3);
-	assert_int_equal(oom("low 0\nhigh 0\nmax 9\noom 2\noom_kill 1\noom_group_kill 0\n"), 1);
-	assert_int_equal(oom("oom_kill 12"), 12);
-	assert_int_equal(oom("oom_kill_disable 0\nunder_oom 0\n"), -1);
-	assert_int_equal(oom("oom_kill x\n"), -1);
-	assert_int_equal(oom(""), -1);
+	assert_int_equal(counter("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "oom_kill"), 3);
+	assert_int_equal(
+		counter("low 0\nhigh 0\nmax 9\noom 2\noom_kill 1\noom_group_kill 0\n", "oom_kill"),
+		1);
+	assert_int_equal(counter("oom_kill 12", "oom_kill"), 12);
+	assert_int_equal(counter("oom_kill_disable 0\nunder_oom 0\n", "oom_kill"), -1);
+	assert_int_equal(counter("oom_kill x\n", "oom_kill"), -1);
+	assert_int_equal(counter("oom_kill\n", "oom_kill"), -1);
+	assert_int_equal(counter("", "oom_kill"), -1);
+}
+
+static void pids_counter_is_found_in_both_versions(void **state)
+{
+	(void)state;
+	assert_int_equal(counter("max 41\n", "max"), 41);
+	assert_int_equal(counter("max 7\nmax.imposed 9\n", "max"), 7);
+	assert_int_equal(counter("maximum 7\n", "max"), -1);
+}
+
+static void group_is_found_in_the_unified_hierarchy_alone(void **state)
+{
+	static const char v1[] = "12:memory:/docker/ab\n1:name=systemd:/docker/ab\n";
+	static const char hybrid[] = "12:memory:/docker/ab\n0::/system.slice/docker-ab.scope\n";
+	char path[64] = "unchanged";
+	char small[8] = "kept";
+
+	(void)state;
+	assert_int_equal(sba_guest_pressure_path(v1, sizeof(v1) - 1, path, sizeof(path)), -1);
+	assert_string_equal(path, "unchanged");
+	assert_int_equal(sba_guest_pressure_path(hybrid, sizeof(hybrid) - 1, path, sizeof(path)),
+			 0);
+	assert_string_equal(path, "/system.slice/docker-ab.scope");
+	assert_int_equal(sba_guest_pressure_path(hybrid, sizeof(hybrid) - 1, small, sizeof(small)),
+			 -1);
+	assert_string_equal(small, "kept");
+	assert_int_equal(sba_guest_pressure_path("0::/", 4, path, sizeof(path)), 0);
+	assert_string_equal(path, "/");
+}
+
+static void unknown_counters_do_not_rise(void **state)
+{
+	static const struct sba_guest_pressure unknown = { -1, -1 };
+	struct sba_guest_pressure rose = sba_guest_pressure_since(&unknown);
+
+	(void)state;
+	assert_int_equal(rose.oom_kills, 0);
+	assert_int_equal(rose.pids_refused, 0);
+}
+
+static void sidecar_is_known_by_its_command_line(void **state)
+{
+	static const char own[] = SBA_GUEST_PATH "\0reaper\0--keepalive\0001";
+	static const char idle[] = SBA_GUEST_PATH "\0idle";
+	static const char longer[] = SBA_GUEST_PATH "\0reapers";
+
+	(void)state;
+	assert_true(sba_guest_is_sidecar(own, sizeof(own)));
+	assert_true(sba_guest_is_sidecar(own, sizeof(SBA_GUEST_PATH "\0reaper")));
+	assert_false(sba_guest_is_sidecar(own, sizeof(SBA_GUEST_PATH "\0reaper") - 1));
+	assert_false(sba_guest_is_sidecar(idle, sizeof(idle)));
+	assert_false(sba_guest_is_sidecar(longer, sizeof(longer)));
 }
 
 static bool is_supervisor(const char *cmdline, size_t size, const char *id)
@@ -291,7 +348,11 @@ int main(void)
 		cmocka_unit_test(overlong_path_element_is_passed_over),
 		cmocka_unit_test(no_path_means_the_default),
 		cmocka_unit_test(ring_keeps_bytes_in_order_around_its_end),
-		cmocka_unit_test(oom_counter_is_found_in_both_forms),
+		cmocka_unit_test(oom_counter_is_found_in_both_versions),
+		cmocka_unit_test(pids_counter_is_found_in_both_versions),
+		cmocka_unit_test(group_is_found_in_the_unified_hierarchy_alone),
+		cmocka_unit_test(unknown_counters_do_not_rise),
+		cmocka_unit_test(sidecar_is_known_by_its_command_line),
 		cmocka_unit_test(supervisor_is_known_by_its_whole_command_line),
 	};
 

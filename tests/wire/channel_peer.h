@@ -19,6 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PEER_DIGITS_(n) #n
+#define PEER_DIGITS(n)  PEER_DIGITS_(n)
+#define PEER_HELLO      PEER_DIGITS(SBA_PROTOCOL_VERSION) "\nprogram 0.1.0\n"
+
 enum { PEER_WAIT_MS = 20 * 1000, H2_END_STREAM = 1, H2_END_HEADERS = 4 };
 
 static inline void peer_pair(int fds[2])
@@ -108,7 +112,7 @@ static inline void peer_hello(struct peer *p)
 	peer_settings(p);
 	uint32_t stream = peer_await(p, NGHTTP2_HEADERS);
 	peer_answer(p, stream);
-	peer_frame(p, NGHTTP2_DATA, H2_END_STREAM, stream, "1\n", 2);
+	peer_frame(p, NGHTTP2_DATA, H2_END_STREAM, stream, PEER_HELLO, sizeof(PEER_HELLO) - 1);
 }
 
 static inline void *peer_main(void *arg)
@@ -128,7 +132,7 @@ static inline int peer_open(struct peer *p, struct sba_channel **ret, struct sba
 	p->fd = fds[1];
 	assert_int_equal(pthread_create(&p->thread, NULL, peer_main, p), 0);
 	assert_int_equal(sba_link_socket(fds[0], &link, err), 0);
-	return sba_channel_new(link, sba_until_in(PEER_WAIT_MS), ret, err);
+	return sba_channel_new(link, sba_until_in(PEER_WAIT_MS), NULL, ret, err);
 }
 
 static inline void peer_close(struct peer *p)
@@ -141,17 +145,18 @@ static inline void peer_close(struct peer *p)
 
 static inline int peer_guest_fd(void)
 {
-	const struct sba_embedded *guest = sba_embedded_find("guest");
+	struct sba_guest guest;
 	int fd = memfd_create("guest", MFD_CLOEXEC);
-	assert_non_null(guest);
+	assert_int_equal(sba_guest_find(NULL, &guest, NULL), 0);
 	assert_true(fd >= 0);
-	assert_int_equal(sba_write_all(fd, guest->data, guest->len, NULL), 0);
+	assert_int_equal(sba_write_all(fd, guest.data, guest.len, NULL), 0);
 	return fd;
 }
 
 struct guest {
 	pid_t pid;
 	struct sba_channel *c;
+	struct sba_channel_hello hello;
 };
 
 static inline void guest_start(struct guest *g)
@@ -173,7 +178,7 @@ static inline void guest_start(struct guest *g)
 	close(fds[1]);
 	assert_int_equal(sba_link_socket(fds[0], &link, NULL), 0);
 	struct sba_error err = { 0 };
-	if (sba_channel_new(link, sba_until_in(PEER_WAIT_MS), &g->c, &err) < 0)
+	if (sba_channel_new(link, sba_until_in(PEER_WAIT_MS), &g->hello, &g->c, &err) < 0)
 		fail_msg("%s", err.text);
 }
 

@@ -83,6 +83,40 @@ static void await_streams(struct sba_channel *c, size_t n)
 	}
 }
 
+/* ---- the hello ---- */
+
+static void the_hello_says_who_it_is_and_where(void **state)
+{
+	(void)state;
+	assert_int_equal(guest.hello.protocol, SBA_PROTOCOL_VERSION);
+	assert_string_equal(guest.hello.program, sba_version());
+	assert_string_equal(guest.hello.guest, sba_guest_hash());
+	/* PID 1 of this host is no sidecar. */
+	assert_false(guest.hello.sidecar_first);
+}
+
+static void a_second_stream_of_notices_is_refused(void **state)
+{
+	struct sba_channel_stream *s[2];
+	struct sba_error err = { 0 };
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(sba_channel_stream_new(guest.c, SBA_STREAM_CALLER,
+							SBA_CHANNEL_NOTICES, &s[i], NULL),
+				 0);
+	assert_int_equal(sba_channel_stream_await_answer(s[0], sba_until_in(PEER_WAIT_MS), &err),
+			 0);
+	assert_true(sba_channel_stream_await_answer(s[1], sba_until_in(PEER_WAIT_MS), &err) < 0);
+	assert_int_equal(err.sys_errno, EBUSY);
+	sba_channel_stream_close(s[1]);
+	sba_channel_stream_close(s[0]);
+	await_streams(guest.c, 0);
+	/* The place is free again. */
+	assert_int_equal(sba_channel_want_notices(guest.c, &err), 0);
+	command_ok(guest.c, "true");
+	await_streams(guest.c, 1);
+}
+
 /* ---- commands ---- */
 
 static void a_command_says_what_it_says(void **state)
@@ -460,6 +494,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
+		TEST(the_hello_says_who_it_is_and_where),
+		TEST(a_second_stream_of_notices_is_refused),
 		TEST(a_command_says_what_it_says),
 		TEST(a_stream_ends_with_its_command_though_a_child_holds_it),
 		TEST(many_commands_run_at_once),

@@ -61,8 +61,7 @@ static void play_byte_by_byte(struct peer *p)
 	static const char bytes[] = "\0\0\0\4\0\0\0\0\0"     /* SETTINGS */
 				    "\0\0\0\4\1\0\0\0\0"     /* and the word for the host's */
 				    "\0\0\1\1\4\0\0\0\1\x88" /* 200 */
-				    "\0\0\2\0\1\0\0\0\1"
-				    "1\n";
+				    "\0\0\2\0\1\0\0\0\1" PEER_DIGITS(SBA_PROTOCOL_VERSION) "\n";
 	char magic[24];
 	assert_true(peer_read(p, magic, sizeof(magic)));
 	peer_await(p, NGHTTP2_HEADERS);
@@ -100,10 +99,73 @@ static void another_version_is_unsupported(void **state)
 {
 	struct sba_error err = { 0 };
 	(void)state;
-	assert_int_equal(open_and_die(play_version, "2\n", 2, &err), SBA_EUNSUPPORTED);
+	assert_int_equal(open_and_die(play_version, "1\n", 2, &err), SBA_EUNSUPPORTED);
 	assert_int_equal(open_and_die(play_version, "x\n", 2, &err), SBA_EPROTO);
-	assert_int_equal(open_and_die(play_version, "1", 1, &err), SBA_EPROTO);
+	assert_int_equal(open_and_die(play_version, "2", 1, &err), SBA_EPROTO);
+	assert_int_equal(open_and_die(play_version, "2\nx", 3, &err), SBA_EPROTO);
 	assert_int_equal(open_and_die(play_version, "", 0, &err), SBA_EPROTO);
+}
+
+/* ---- notices ---- */
+
+static void play_notices(struct peer *p)
+{
+	static const char pieces[][8] = { "m\0\0", "\0\3", "?\377\377\377\377q\0", "\0\1\0m",
+					  "\0\0\0\2" };
+	static const size_t sizes[] = { 3, 2, 7, 4, 4 };
+	peer_hello(p);
+	uint32_t stream = peer_await(p, NGHTTP2_HEADERS);
+	peer_answer(p, stream);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(pieces); i++)
+		peer_frame(p, NGHTTP2_DATA, 0, stream, pieces[i], sizes[i]);
+	peer_drain(p);
+}
+
+static void notices_are_added_up_wherever_they_are_cut(void **state)
+{
+	struct peer p = { .play = play_notices };
+	struct sba_channel_pressure sum = { 0 };
+	struct sba_channel *c;
+	struct sba_error err = { 0 };
+	(void)state;
+	if (peer_open(&p, &c, &err) < 0 || sba_channel_want_notices(c, &err) < 0)
+		fail_msg("%s", err.text);
+	for (int64_t limit = sba_now_ms() + PEER_WAIT_MS; sum.oom_kills < 5; poll(NULL, 0, 2)) {
+		assert_true(sba_now_ms() < limit);
+		sba_channel_pressure(c, &sum);
+	}
+	assert_int_equal(sum.oom_kills, 5);
+	assert_int_equal(sum.pids_refused, 256);
+	sba_channel_close(c);
+	peer_close(&p);
+}
+
+static void play_refusing_notices(struct peer *p)
+{
+	peer_hello(p);
+	uint32_t stream = peer_await(p, NGHTTP2_HEADERS);
+	peer_frame(p, NGHTTP2_HEADERS, H2_END_HEADERS | H2_END_STREAM, stream, "\x8e", 1); /* 500 */
+	peer_drain(p);
+}
+
+static void a_guest_without_notices_does_for_the_rest(void **state)
+{
+	struct peer p = { .play = play_refusing_notices };
+	struct sba_channel *c;
+	struct sba_error err = { 0 };
+	size_t left = 1;
+	(void)state;
+	if (peer_open(&p, &c, &err) < 0 || sba_channel_want_notices(c, &err) < 0)
+		fail_msg("%s", err.text);
+	for (int64_t limit = sba_now_ms() + PEER_WAIT_MS; left > 0; poll(NULL, 0, 2)) {
+		assert_true(sba_now_ms() < limit);
+		pthread_mutex_lock(&c->lock);
+		left = c->n_streams;
+		pthread_mutex_unlock(&c->lock);
+	}
+	assert_int_equal(sba_channel_check(c, NULL), 0);
+	sba_channel_close(c);
+	peer_close(&p);
 }
 
 static void play_text(struct peer *p)
@@ -508,6 +570,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup(f, limit_time)
 	static const struct CMUnitTest tests[] = {
 		TEST(a_hello_cut_at_every_byte_is_understood),
+		TEST(notices_are_added_up_wherever_they_are_cut),
+		TEST(a_guest_without_notices_does_for_the_rest),
 		TEST(another_version_is_unsupported),
 		TEST(text_instead_of_a_guest_is_told),
 		TEST(a_flood_of_control_frames_ends_the_channel),

@@ -52,9 +52,10 @@ static void begin(struct world *w, const char *answer)
 	w->f = fake_engine_start("1.41", script, SBA_ARRAY_LEN(script));
 	struct sba_engine_options o = { .host = fake_engine_host(w->f) };
 	assert_int_equal(sba_engine_open(&o, &w->e, &err), 0);
-	w->box = (struct sba_sandbox){
-		.engine = w->e, .container = "main", .sidecar = "side", .info = { .allow = "" }
-	};
+	w->box = (struct sba_sandbox){ .engine = w->e,
+				       .container = "main",
+				       .sidecar = "side",
+				       .info = { .allow = "", .state = "idle", .pool = "" } };
 	assert_int_equal(sba_session_new(&w->box, &w->box.session, &err), 0);
 	struct sba_exec_options eo = { .argv = argv, .user = "someone", .timeout_ms = 20000 };
 	assert_int_equal(sba_sandbox_exec(&w->box, &eo, &w->p, &err), 0);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* The guest in a sandbox; see guest.h. */
+#include "sandbox/guest.h"
+
+#include "channel/protocol.h"
+
+int sba_guest_for_image(const char *ref, const json_t *image, struct sba_guest *ret,
+			struct sba_error *err)
+{
+	int rc = sba_guest_find(sba_json_str(image, "Architecture"), ret, err);
+	return rc < 0 ? sba_wrap(err, rc, "image '%s'", ref) : 0;
+}
+
+int sba_guest_pack(struct sba_pack *pack, const struct sba_guest *guest, struct sba_error *err)
+{
+	int rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
+	if (rc == 0)
+		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
+	return rc;
+}
+
+/* ---- an older one ---- */
+
+/* Where it comes from a volume, that is the sidecar's, and is written there; the rest of
+ * the sidecar's files is read-only. */
+static int place(struct sba_sandbox *s, const json_t *container, const struct sba_guest *guest,
+		 struct sba_error *err)
+{
+	const struct sba_pack_options options = { .fixed_mtime = 0 };
+	bool volume = json_array_size(sba_json_get(container, "HostConfig.VolumesFrom")) > 0;
+	struct sba_pack *pack = NULL;
+	int rc = sba_pack_new(&options, &pack, err);
+	if (rc == 0 && volume)
+		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[sizeof(SBA_GUEST_DIR)], guest->data,
+				    guest->len, 0711, err);
+	else if (rc == 0)
+		rc = sba_guest_pack(pack, guest, err);
+	if (rc == 0)
+		rc = sba_container_put(s->engine, volume ? s->sidecar : s->container,
+				       volume ? SBA_GUEST_DIR : "/", sba_pack_read, pack,
+				       sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), err);
+	sba_pack_free(pack);
+	return rc;
+}
+
+static int replace(struct sba_sandbox *s, const struct sba_channel_hello *was,
+		   struct sba_error *err)
+{
+	SBA_JSON json_t *container = NULL, *image = NULL;
+	struct sba_until until = sba_engine_until(s->engine, SBA_ENGINE_STEP_MS);
+	struct sba_guest guest;
+	const char *ref = NULL;
+	int rc = sba_container_inspect(s->engine, s->container, until, &container, err);
+	if (rc == 0 && !(ref = sba_json_str(container, "Image")))
+		rc = sba_fail(err, SBA_EPROTO, "the engine does not say of which image it is");
+	if (rc == 0)
+		rc = sba_image_inspect(s->engine, ref, until, &image, err);
+	if (rc == 0)
+		rc = sba_guest_for_image(s->info.image, image, &guest, err);
+	if (rc == 0)
+		rc = place(s, container, &guest, err);
+	if (rc < 0)
+		return sba_wrap(err, rc, "renew the guest of sandbox '%s'", s->info.name);
+	sba_log("sandbox", "'%s': guest %s (%s) gave way to %s (%s)", s->info.name, was->guest,
+		was->program, guest.hash, sba_version());
+	return 0;
+}
+
+static int refuse_newer(const struct sba_sandbox *s, const struct sba_channel_hello *hello,
+			struct sba_error *err)
+{
+	int rc = sba_fail(err, SBA_EREFUSED,
+			  "sandbox '%s' is in use by a newer sandbox-agent (%s), which this one "
+			  "(%s) does not understand",
+			  s->info.name, hello->program, sba_version());
+	return sba_hint(err, rc, "update sandbox-agent here, or make a new sandbox");
+}
+
+/* ---- the channel ---- */
+
+static int refuse_unshared(const struct sba_sandbox *s, struct sba_error *err)
+{
+	return sba_hint(err,
+			sba_fail(err, SBA_EBROKEN,
+				 "sandbox '%s': the engine's runtime does not share the sidecar's "
+				 "process namespace; nothing would end what is left running",
+				 s->info.name),
+			"end it:  sandbox-agent rm %s", s->info.name);
+}
+
+/* The main process is the first to see that it is alone, and is gone then. */
+static bool ended_alone(struct sba_sandbox *s)
+{
+	SBA_JSON json_t *j = NULL;
+	struct sba_until until = sba_engine_until(s->engine, SBA_ENGINE_STEP_MS);
+	return sba_container_inspect(s->engine, s->container, until, &j, NULL) == 0 &&
+	       !sba_json_bool(j, "State.Running", true) &&
+	       sba_json_int(j, "State.ExitCode", 0) == SBA_IDLE_ALONE;
+}
+
+int sba_guest_channel(struct sba_sandbox *s, struct sba_until until, struct sba_channel **ret,
+		      struct sba_error *err)
+{
+	struct sba_channel *c = NULL;
+	struct sba_channel_hello hello;
+	int rc = sba_channel_open(s->engine, s->container, NULL, until, &hello, &c, err);
+	/* Once: what is not ours after that is somebody else's doing. */
+	if (hello.protocol && sba_channel_hello_order(&hello) < 0) {
+		sba_channel_close(c);
+		c = NULL;
+		rc = replace(s, &hello, err);
+		if (rc == 0)
+			rc = sba_channel_open(s->engine, s->container, NULL, until, &hello, &c,
+					      err);
+	}
+	if (hello.protocol > SBA_PROTOCOL_VERSION)
+		rc = refuse_newer(s, &hello, err);
+	else if ((rc == 0 && !hello.sidecar_first) || (rc < 0 && ended_alone(s)))
+		rc = refuse_unshared(s, err);
+	if (rc < 0) {
+		sba_channel_close(c);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
