@@ -47,6 +47,7 @@ struct sba_turn {
 	int64_t idle_ms; /* SBA_NEVER: no limit */
 	bool over;
 	bool session_kept;
+	int64_t oom_kills, pids_refused; /* that the caller has been told of */
 	int state_rc;
 	struct sba_error state_error;
 	struct sba_turn_result result;
@@ -167,6 +168,38 @@ int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *o, struct
 	}
 	*ret = t;
 	return 0;
+}
+
+/* ---- what the sandbox's limits take ---- */
+
+static void give_notice(struct sba_turn *t, int64_t count, int64_t *told, const char *text)
+{
+	const struct sba_event event = {
+		.kind = SBA_EVENT_NOTICE,
+		.time_ms = sba_unix_ms(),
+		.text = text,
+	};
+	if (count <= *told)
+		return;
+	*told = count;
+	if (sba_event_queue_put(&t->events, &event) != 0)
+		sba_log("agent", "an event was lost: out of memory");
+}
+
+/* A CLI goes on when the command that it ran is killed, and may not know why. */
+static void tell_losses(struct sba_turn *t, int64_t oom_kills, int64_t pids_refused)
+{
+	give_notice(t, oom_kills, &t->oom_kills,
+		    "something in the sandbox was killed: out of memory");
+	give_notice(t, pids_refused, &t->pids_refused,
+		    "something in the sandbox could not start: out of processes");
+}
+
+static void look_at_losses(struct sba_turn *t)
+{
+	int64_t oom_kills, pids_refused;
+	sba_process_losses(t->process, &oom_kills, &pids_refused);
+	tell_losses(t, oom_kills, pids_refused);
 }
 
 /* ---- the end ---- */
@@ -329,6 +362,7 @@ static void finish(struct sba_turn *t)
 	int rc = sba_process_wait(t->process, -1, &end, &why);
 	t->over = true;
 	if (rc == 0) {
+		tell_losses(t, end.oom_kills, end.pids_refused);
 		judge_exit(t, &end);
 	} else {
 		take_outcome(t, -1);
@@ -459,6 +493,7 @@ static int wait_bytes(struct sba_turn *t, int64_t deadline_ms, struct sba_error 
 	enum sba_output which;
 	const char *data;
 	ssize_t n = sba_process_read(t->process, 0, &which, &data, &why);
+	look_at_losses(t);
 	if (n == SBA_ETIMEOUT && callers && left == 0)
 		return sba_fail(err, SBA_ETIMEOUT, "no event in time");
 	if (n == SBA_ETIMEOUT) {

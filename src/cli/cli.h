@@ -242,6 +242,8 @@ size_t cli_fit(const char *s, int columns);
 const char *cli_thousands(uint64_t n, char buf[32]);
 /* "60s", "1.5s", "2h": as people would have typed it. */
 const char *cli_time(int64_t ms, char *buf, size_t size);
+/* "512m", "2g": the same for bytes. */
+const char *cli_size(int64_t bytes, char *buf, size_t size);
 /* One line of untrusted text, visible, cut with a mark to `columns` (0: not cut). */
 char *cli_line(const struct cli_look *look, const char *s, int columns);
 

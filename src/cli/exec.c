@@ -36,6 +36,7 @@ static const struct cli_option exec_options[] = {
 /* A command under way, and what of our stdin it has not taken yet. */
 struct session {
 	struct cli *cli;
+	struct sba_sandbox *box;
 	struct sba_process *process;
 	const char *name, *command, *user, *workdir;
 	int64_t timeout_ms, max_output;
@@ -201,6 +202,24 @@ static int explain(struct session *s, const struct sba_exit *e)
 	return status;
 }
 
+/* What died under it need not show in how it ended itself. */
+static void warn(struct session *s, const struct sba_exit *e)
+{
+	struct sba_sandbox_limits limits = { 0 };
+	char size[32];
+	bool memory = e->oom_kills > 0 && e->kind != SBA_OUT_OF_MEMORY;
+	bool pids = e->pids_refused > 0 && e->kind != SBA_NO_PROCESS;
+	if ((!memory && !pids) || sba_sandbox_limits(s->box, &limits, NULL) < 0)
+		return;
+	if (memory)
+		cli_note(s->cli, "warning: something in it was killed: out of memory, limit %s",
+			 cli_size(limits.memory, size, sizeof(size)));
+	if (pids)
+		cli_note(s->cli,
+			 "warning: something in it could not start: out of processes, limit %lld",
+			 (long long)limits.pids);
+}
+
 static int report(struct session *s, const struct sba_error *err)
 {
 	struct sba_error told = *err;
@@ -222,7 +241,7 @@ static int watch(struct session *s, const struct sba_error *lost, struct sba_err
 	return sba_process_wait(s->process, -1, &e, err);
 }
 
-static void put_exit(struct session *s, int status, bool held)
+static void put_exit(struct session *s, int status, bool held, const struct sba_exit *e)
 {
 	json_t *j = json_pack("{s:s, s:i}", "type", "exit", "status", status);
 	uint64_t dropped = sba_process_dropped(s->process);
@@ -230,6 +249,10 @@ static void put_exit(struct session *s, int status, bool held)
 		json_object_set_new(j, "dropped", json_integer((json_int_t)dropped));
 	if (j && held)
 		json_object_set_new(j, "output_held", json_true());
+	if (j && e->oom_kills)
+		json_object_set_new(j, "oom_kills", json_integer(e->oom_kills));
+	if (j && e->pids_refused)
+		json_object_set_new(j, "pids_refused", json_integer(e->pids_refused));
 	cli_json_line(j);
 }
 
@@ -251,12 +274,13 @@ static int conclude(struct session *s, struct sba_error *err)
 	int status = s->sink.deaf ? EXIT_FAILURE : sba_exit_status(&e);
 	bool held = sba_process_output_held(s->process);
 	if (s->cli->json)
-		put_exit(s, status, held);
+		put_exit(s, status, held, &e);
 	else if (held)
 		cli_note(s->cli,
 			 "'%s' has ended, but processes that it started hold its output; what "
 			 "they write from now on is not shown",
 			 s->command);
+	warn(s, &e);
 	return s->sink.deaf || cli_signals_caught() ? status : explain(s, &e);
 }
 
@@ -326,6 +350,7 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	s->cli = cli;
 	s->sink.cli = cli;
 	s->max_output = o->max_output;
+	s->box = box;
 	s->name = sba_sandbox_info(box)->name;
 	s->command = argv[0];
 	s->user = o->user;

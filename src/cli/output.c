@@ -161,6 +161,18 @@ const char *cli_thousands(uint64_t n, char buf[32])
 	return buf;
 }
 
+const char *cli_size(int64_t bytes, char *buf, size_t size)
+{
+	static const char units[] = "kmgt";
+	size_t unit = 0;
+	while (bytes > 0 && bytes % 1024 == 0 && unit < sizeof(units) - 1) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, size, unit ? "%lld%c" : "%lld", (long long)bytes, unit ? units[unit - 1] : 0);
+	return buf;
+}
+
 char *cli_line(const struct cli_look *look, const char *s, int columns)
 {
 	char *line = sba_visible(s, strlen(s), true);

@@ -485,6 +485,75 @@ static void out_of_memory_is_told_as_such(void **state)
 	live_remove(s);
 }
 
+#define HOG "sh -c 'a=0123456789abcdef; while :; do a=$a$a; done'"
+
+static void a_child_that_ran_out_of_memory_is_told_though_its_shell_lives(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s =
+		live_sandbox((struct sba_sandbox_options){ .memory = 32 * 1024 * 1024 });
+	LIVE_RESULT r, by_exec, after;
+	live_sh(s, HOG "; echo went on", &r);
+	live_assert_exit(&r, 0);
+	assert_string_equal(r.out.data, "went on\n");
+	assert_int_equal(r.exit.kind, SBA_EXITED);
+	assert_int_equal(r.exit.oom_kills, 1);
+	/* By an exec of its own as well. */
+	const char *const argv[] = { "sh", "-c", HOG "; exit 3", NULL };
+	live_exec(s, &(struct sba_exec_options){ .argv = argv, .user = "0" }, &by_exec);
+	live_assert_exit(&by_exec, 3);
+	assert_int_equal(by_exec.exit.oom_kills, 1);
+	live_sh(s, "true", &after);
+	assert_int_equal(after.exit.oom_kills, 0);
+	struct sba_sandbox_limits limits;
+	assert_int_equal(sba_sandbox_limits(s, &limits, NULL), 0);
+	assert_int_equal(limits.memory, 32 * 1024 * 1024);
+	live_remove(s);
+}
+
+static void a_child_that_found_no_room_is_told_though_its_shell_lives(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .pids = 16 });
+	LIVE_RESULT r, after;
+	live_sh(s,
+		"(for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 1 & done) "
+		"2>/dev/null; exit 0",
+		&r);
+	live_assert_exit(&r, 0);
+	assert_in_range(r.exit.pids_refused, 1, 1000);
+	assert_int_equal(r.exit.oom_kills, 0);
+	sba_sandbox_stop(s, NULL, NULL);
+	live_sh(s, "true", &after);
+	assert_int_equal(after.exit.pids_refused, 0);
+	live_remove(s);
+}
+
+/* Before its end, and from another command on the same channel. */
+static bool is_told(void *user)
+{
+	int64_t oom_kills, pids_refused;
+	sba_process_losses(user, &oom_kills, &pids_refused);
+	return oom_kills == 1 && pids_refused == 0;
+}
+
+static void a_running_command_hears_of_the_death_beside_it(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s =
+		live_sandbox((struct sba_sandbox_options){ .memory = 32 * 1024 * 1024 });
+	struct sba_process *p = NULL;
+	struct sba_error err = { 0 };
+	const char *const argv[] = { "sleep", "6091", NULL };
+	assert_int_equal(sba_sandbox_exec(s, &(struct sba_exec_options){ .argv = argv }, &p, &err),
+			 0);
+	assert_false(is_told(p));
+	free(live_sh_out(s, HOG " 2>/dev/null; true"));
+	live_await(is_told, p, 5000);
+	sba_process_free(p);
+	live_remove(s);
+}
+
 static void only_the_shared_sandbox_is_left_and_then_nothing(void **state)
 {
 	assert_int_equal(live_container_count(), 2);
@@ -520,6 +589,9 @@ int main(void)
 		LIVE_STEP(a_fork_bomb_ends_at_its_deadline),
 		LIVE_STEP(a_full_process_limit_is_told_as_such),
 		LIVE_STEP(out_of_memory_is_told_as_such),
+		LIVE_STEP(a_child_that_ran_out_of_memory_is_told_though_its_shell_lives),
+		LIVE_STEP(a_child_that_found_no_room_is_told_though_its_shell_lives),
+		LIVE_STEP(a_running_command_hears_of_the_death_beside_it),
 		LIVE_STEP(only_the_shared_sandbox_is_left_and_then_nothing),
 	};
 	return live_run(tests, begin, live_end);

@@ -64,6 +64,29 @@ static void exec_tells_our_failures_apart(void **state)
 	assert_false(live_runs_inside(sba_sandbox_container(box), "sleep 7001"));
 }
 
+static void exec_warns_of_what_died_under_a_command_that_went_on(void **state)
+{
+	(void)state;
+	static const char hog[] = "sh -c 'a=0123456789abcdef; while :; do a=$a$a; done'; echo on";
+	static const char crowd[] = "(for i in $(seq 30); do sleep 1 & done) 2>/dev/null; echo on";
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){
+		.name = "narrow", .memory = 32 * 1024 * 1024, .pids = 20 });
+	LIVE_CHILD memory, json, pids;
+	RUN(&memory, "exec", "narrow", "--", "sh", "-c", hog);
+	live_assert_says(&memory, 0,
+			 "warning: something in it was killed: out of memory, limit 32m");
+	assert_string_equal(memory.out.data, "on\n");
+	RUN(&json, "--json", "exec", "narrow", "--", "sh", "-c", hog);
+	live_assert_says(&json, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&json);
+	assert_int_equal(sba_json_int(live_json_line(lines, "exit"), "oom_kills", -1), 1);
+	assert_int_equal(sba_json_int(live_json_line(lines, "exit"), "pids_refused", 0), 0);
+	RUN(&pids, "exec", "narrow", "--", "sh", "-c", crowd);
+	live_assert_says(&pids, 0,
+			 "warning: something in it could not start: out of processes, limit 20");
+	live_remove(s);
+}
+
 static void exec_gives_stdin_only_when_asked(void **state)
 {
 	(void)state;
@@ -260,6 +283,7 @@ int main(void)
 		LIVE_STEP(exec_hands_streams_and_status_through),
 		LIVE_STEP(exec_tells_our_failures_apart),
 		LIVE_STEP(exec_gives_stdin_only_when_asked),
+		LIVE_STEP(exec_warns_of_what_died_under_a_command_that_went_on),
 		LIVE_STEP(exec_passes_environment_user_and_folder),
 		LIVE_STEP(exec_in_json_is_lines_and_bytes_in_base64),
 		LIVE_STEP(exec_of_fifty_megabytes_into_a_pipe_is_whole),

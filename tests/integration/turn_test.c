@@ -65,6 +65,20 @@ static void json_is_a_line_for_each_event_and_says_its_version_first(void **stat
 	assert_int_equal(sba_json_int(result, "exit_status", -1), 0);
 }
 
+static void a_death_for_lack_of_memory_is_noticed_though_the_cli_goes_on(void **state)
+{
+	(void)state;
+	LIVE_CHILD json, words;
+	RUN(&json, "--json", "run", FAKE, "--memory", "32m", "hog");
+	live_assert_says(&json, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&json);
+	assert_non_null(
+		strstr(sba_json_str(live_json_line(lines, "notice"), "text"), "out of memory"));
+	assert_string_equal(sba_json_str(live_json_line(lines, "result"), "verdict"), "ok");
+	RUN(&words, "run", FAKE, "--memory", "32m", "hog");
+	live_assert_says(&words, 0, "something in the sandbox was killed: out of memory");
+}
+
 static void invalid_utf8_is_shown_replaced(void **state)
 {
 	(void)state;
@@ -326,6 +340,7 @@ int main(void)
 		LIVE_TEST(quiet_prints_the_answer_alone),
 		LIVE_TEST(json_is_a_line_for_each_event_and_says_its_version_first),
 		LIVE_TEST(invalid_utf8_is_shown_replaced),
+		LIVE_TEST(a_death_for_lack_of_memory_is_noticed_though_the_cli_goes_on),
 		LIVE_TEST(a_line_of_five_megabytes_is_shown_whole),
 		LIVE_TEST(five_megabytes_of_junk_in_a_line_harm_nothing),
 		LIVE_TEST(escapes_of_a_tool_are_shown_escaped),

@@ -47,6 +47,8 @@ static const char fake_claude[] =
 	"  printf '{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\","
 	"\"tool_use_id\":\"t1\",\"content\":\"\\\\u001b[2Kall \\\\u202eok\"}]}}\\n'\n"
 	"  say 'red \\u001b[31m text'; result 'red \\u001b[31m text' ;;\n"
+	"hog) sh -c 'a=0123456789abcdef; while :; do a=$a$a; done' 2>/dev/null\n"
+	"  say survived; result survived ;;\n"
 	"crash) echo 'fatal: the fake broke' >&2; exit 3 ;;\n"
 	"mute) exit 0 ;;\n"
 	"--count*) say \"got $((64 + rest))\"; result \"got $((64 + rest))\" ;;\n"
