@@ -164,6 +164,8 @@ int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *option
 	a->state_known = o->one_turn;
 	int rc = open_agent(a, o, err);
 	if (rc < 0) {
+		if (err && o->key)
+			sba_hide_secret(err->text, o->key);
 		sba_agent_close(a);
 		return rc;
 	}

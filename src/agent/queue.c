@@ -42,6 +42,9 @@ int sba_event_queue_put(void *user, const struct sba_event *event)
 		*slots[i] = at;
 		at += len;
 	}
+	struct sba_redact_scan scan = { .last = true };
+	if (q->secret)
+		sba_redact(q->secret, item->strings, total, &scan);
 	item->event = copy;
 	item->next = NULL;
 	if (q->last)

@@ -51,6 +51,7 @@ struct sba_turn {
 	int state_rc;
 	struct sba_error state_error;
 	struct sba_turn_result result;
+	char *answer; /* result.text, where the key had to be looked for */
 };
 
 /* ---- beginning ---- */
@@ -130,8 +131,10 @@ static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sb
 	t->idle_ms = o->idle_timeout_ms < 0 ? SBA_NEVER
 		     : o->idle_timeout_ms   ? o->idle_timeout_ms
 					    : IDLE_MS;
-	if (t->agent->relay)
+	if (t->agent->relay) {
+		t->events.secret = sba_relay_secret(t->agent->relay);
 		sba_relay_new_turn(t->agent->relay);
+	}
 	int rc = sba_agent_load_state(t->agent, err);
 	/* An image that is not ours need not have it. */
 	if (rc == 0 && !o->workdir)
@@ -352,6 +355,31 @@ static void keep_state(struct sba_turn *t)
 			sba_agent_save_kept(t->agent, sba_stream_kept(t->stream), &t->state_error);
 }
 
+/* A text that was cut may end within the key. */
+static void hide_in(const struct sba_redact *secret, char *text, size_t size)
+{
+	size_t len = strlen(text);
+	struct sba_redact_scan scan = { .last = len + 1 < size };
+	size_t safe = sba_redact(secret, text, len, &scan);
+	memset(text + safe, '*', len - safe);
+}
+
+static void hide_key(struct sba_turn *t)
+{
+	const struct sba_redact *secret = t->events.secret;
+	struct sba_redact_scan scan = { .last = true };
+	if (!secret)
+		return;
+	hide_in(secret, t->result.error.text, sizeof(t->result.error.text));
+	hide_in(secret, t->result.error.hint, sizeof(t->result.error.hint));
+	if (!t->result.text)
+		return;
+	t->answer = strdup(t->result.text);
+	if (t->answer)
+		sba_redact(secret, t->answer, strlen(t->answer), &scan);
+	t->result.text = t->answer ? t->answer : "";
+}
+
 static void finish(struct sba_turn *t)
 {
 	struct sba_exit end;
@@ -375,6 +403,7 @@ static void finish(struct sba_turn *t)
 		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;
 		t->result.error = t->state_error;
 	}
+	hide_key(t);
 }
 
 /* ---- the middle ---- */
@@ -578,5 +607,6 @@ void sba_turn_free(struct sba_turn *t)
 	sba_lines_fini(&t->lines);
 	sba_buf_fini(&t->stderr_tail);
 	free(t->prompt);
+	free(t->answer);
 	free(t);
 }

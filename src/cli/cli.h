@@ -107,6 +107,7 @@ struct cli {
 	struct sba_engine *engine; /* by cli_engine() */
 	struct sba_images *images; /* by cli_images() */
 	struct sba_config *config; /* by cli_config() */
+	char *secret;              /* a copy of the key that was read: no message shows it */
 	/* What option values came from elsewhere than the command line. */
 	struct cli_origin {
 		const char *option, *origin,
@@ -203,6 +204,9 @@ bool cli_config_doc(FILE *to, const char *format);
 int cli_fail(struct sba_error *err, int code, const char *hint, const char *fmt, ...)
 	CLI_PRINTF(4, 5);
 int cli_fail_nomem(struct sba_error *err);
+/* What cli_report() and cli_note() star out from now on; copied. */
+int cli_keep_secret(struct cli *cli, const char *secret, struct sba_error *err);
+void cli_forget_secret(struct cli *cli);
 /* Shows err on stderr, as JSON where that was asked for; its exit status. */
 int cli_report(struct cli *cli, const struct sba_error *err);
 /* A usage error at once. */

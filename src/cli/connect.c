@@ -133,6 +133,7 @@ void cli_close(struct cli *cli)
 	sba_images_close(cli->images);
 	sba_engine_close(cli->engine);
 	sba_config_free(cli->config);
+	cli_forget_secret(cli);
 	/* The token outlives us all: a signal may still come. */
 	cli->images = NULL;
 	cli->engine = NULL;

@@ -23,6 +23,27 @@ int cli_fail_nomem(struct sba_error *err)
 	return cli_fail(err, SBA_ENOMEM, NULL, "out of memory");
 }
 
+void cli_forget_secret(struct cli *cli)
+{
+	if (cli->secret)
+		explicit_bzero(cli->secret, strlen(cli->secret));
+	free(cli->secret);
+	cli->secret = NULL;
+}
+
+int cli_keep_secret(struct cli *cli, const char *secret, struct sba_error *err)
+{
+	cli_forget_secret(cli);
+	cli->secret = strdup(secret);
+	return cli->secret ? 0 : cli_fail_nomem(err);
+}
+
+static void hide(const struct cli *cli, char *text)
+{
+	if (cli->secret)
+		sba_hide_secret(text, cli->secret);
+}
+
 /* The library's texts may be cut within a character, and quote others. */
 static json_t *json_text(const char *s)
 {
@@ -70,6 +91,8 @@ int cli_report(struct cli *cli, const struct sba_error *reported)
 	const struct sba_code_info *info = sba_code_info(reported->code);
 	struct sba_error told = *reported, *err = &told;
 	cli_settings_blame(cli, err);
+	hide(cli, err->text);
+	hide(cli, err->hint);
 	cli_status_clear(&cli->status);
 	fflush(stdout);
 	if (cli->json)
@@ -102,6 +125,7 @@ void cli_note(struct cli *cli, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	hide(cli, text);
 	cli_status_clear(&cli->status);
 	fflush(stdout);
 	print_lines("", "  ", text);

@@ -249,6 +249,8 @@ int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct s
 		rc = read_script(w, err);
 	if (rc == 0 && !w->offline)
 		rc = read_key(cli, w, agent, &w->key_text, err);
+	if (rc == 0 && w->key_text)
+		rc = cli_keep_secret(cli, w->key_text, err);
 	return rc;
 }
 

@@ -57,6 +57,8 @@ struct sba_relay_stats {
 int sba_relay_open(const struct sba_relay_options *options, struct sba_relay **ret,
 		   struct sba_error *err) SBA_MUST_CHECK;
 uint16_t sba_relay_port(const struct sba_relay *r);
+/* The key, for finding it in what others say; lent. One that is none without a key. */
+const struct sba_redact *sba_relay_secret(const struct sba_relay *r);
 /* Starts a new count of requests (a turn); tokens go on. Any thread. */
 void sba_relay_new_turn(struct sba_relay *r);
 void sba_relay_stats_get(struct sba_relay *r, struct sba_relay_stats *ret); /* any thread */

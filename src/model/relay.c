@@ -323,6 +323,11 @@ uint16_t sba_relay_port(const struct sba_relay *r)
 	return sba_http_server_port(r->server);
 }
 
+const struct sba_redact *sba_relay_secret(const struct sba_relay *r)
+{
+	return r->secret;
+}
+
 void sba_relay_close(struct sba_relay *r)
 {
 	if (!r)

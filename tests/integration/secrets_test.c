@@ -346,6 +346,24 @@ static void the_programs_output_has_no_key(void **state)
 	child_has_none(&j);
 }
 
+static void a_key_that_was_given_to_the_sandbox_is_not_shown_either(void **state)
+{
+	(void)state;
+	NEEDS_CLAUDE();
+	LIVE_CHILD c, j;
+	char env[KEY_MAX + 16];
+	snprintf(env, sizeof(env), "LEAK=%s", key);
+	run_program(&c, key, PROGRAM("-v", "-e", env, "run: echo it is $LEAK."));
+	live_child_end(&c, 60000);
+	live_assert_says(&c, 0, "it is ***");
+	child_has_none(&c);
+	run_program(&j, key, PROGRAM("--json", "-e", env, "run: echo it is $LEAK."));
+	live_child_end(&j, 60000);
+	live_assert_says(&j, 0, NULL);
+	assert_non_null(strstr(j.out.data, "it is ***"));
+	child_has_none(&j);
+}
+
 static void a_key_that_the_provider_refuses_is_not_repeated(void **state)
 {
 	(void)state;
@@ -387,11 +405,15 @@ static void a_provider_that_repeats_the_key_is_starred(void **state)
 {
 	(void)state;
 	NEEDS_CLAUDE();
-	LIVE_CHILD said, failed;
+	LIVE_CHILD said, pieces, failed;
 	run_against(&said, "{\"text\":\"your key is KEY, is it not\",\"chunk\":4096}");
 	live_assert_says(&said, 0, NULL);
 	assert_non_null(strstr(said.out.data, "your key is *"));
 	child_has_none(&said);
+	run_against(&pieces, "{\"text\":\"your key is KEY, is it not\",\"chunk\":5}");
+	live_assert_says(&pieces, 0, NULL);
+	assert_non_null(strstr(pieces.out.data, "****, is it not"));
+	child_has_none(&pieces);
 	run_against(&failed, "{\"error\":{\"status\":403,\"message\":\"bad key KEY\"}}");
 	assert_int_not_equal(failed.status, 0);
 	live_assert_says(&failed, failed.status, "bad key *");
@@ -457,6 +479,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_marked_key_is_nowhere_during_and_after_a_turn),
 		LIVE_TEST(the_programs_output_has_no_key),
+		LIVE_TEST(a_key_that_was_given_to_the_sandbox_is_not_shown_either),
 		LIVE_TEST(a_key_that_the_provider_refuses_is_not_repeated),
 		LIVE_TEST(a_provider_that_repeats_the_key_is_starred),
 		LIVE_TEST(a_budget_of_one_request_ends_the_turn_as_such),

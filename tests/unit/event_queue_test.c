@@ -46,6 +46,25 @@ static void events_come_out_in_order_with_copies_of_their_strings(void **state)
 	sba_event_queue_fini(&q);
 }
 
+static void secret_is_starred_out_of_every_string(void **state)
+{
+	struct sba_event_queue q = { 0 };
+	struct sba_redact *secret = NULL;
+	const struct sba_event e = { .text = "it is sk-key-0123456789",
+				     .input = "{\"k\":\"sk-key-01\\u00323456789\"}",
+				     .output = "sk-key-012345678" };
+	(void)state;
+	assert_int_equal(sba_redact_new("sk-key-0123456789", &secret, NULL), 0);
+	q.secret = secret;
+	assert_int_equal(sba_event_queue_put(&q, &e), 0);
+	const struct sba_event *one = sba_event_queue_take(&q);
+	assert_string_equal(one->text, "it is *****************");
+	assert_string_equal(one->input, "{\"k\":\"**********************\"}");
+	assert_string_equal(one->output, "sk-key-012345678");
+	sba_event_queue_fini(&q);
+	sba_redact_free(secret);
+}
+
 static void all_ten_strings_are_kept(void **state)
 {
 	(void)state;
@@ -101,6 +120,7 @@ int main(void)
 		cmocka_unit_test_setup(events_come_out_in_order_with_copies_of_their_strings,
 				       prepare),
 		cmocka_unit_test_setup(all_ten_strings_are_kept, prepare),
+		cmocka_unit_test(secret_is_starred_out_of_every_string),
 		cmocka_unit_test_setup(what_nobody_took_is_freed, prepare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -958,7 +958,7 @@ static void scripted_model_is_just_another_upstream(void **state)
 static void close_breaks_off_what_is_under_way(void **state)
 {
 	static const struct raw_answer answers[] = {
-		{ CHUNKED "5\r\nbegun\r\n", RAW_HOLD },
+		{ CHUNKED "9\r\n: begun\n\n\r\n", RAW_HOLD },
 	};
 	struct world w;
 	struct reply r = { .raw = SBA_BUF_INIT(SBA_MIB), .body = SBA_BUF_INIT(SBA_MIB) };
@@ -966,7 +966,7 @@ static void close_breaks_off_what_is_under_way(void **state)
 	begin(&w, answers, 1, (struct sba_relay_options){ 0 });
 	int fd = client_connect(w.port);
 	client_request(fd, "POST /v1/messages", AUTH, "{}");
-	assert_int_equal(read_until(fd, &r, "begun"), 0);
+	assert_int_equal(read_until(fd, &r, "begun\n\n"), 0);
 	int64_t start = sba_now_ms();
 	sba_relay_close(w.relay);
 	assert_in_range(sba_now_ms() - start, 0, 1000);
