@@ -48,7 +48,7 @@ int sba_agent_place_files(struct sba_agent *a, struct sba_error *err) SBA_MUST_C
 
 struct sba_event_queue {
 	struct sba_queued *first, *last;
-	struct sba_queued *lent; /* what the caller looks at */
+	struct sba_queued *lent;         /* what the caller looks at */
 	const struct sba_redact *secret; /* starred out of every string; lent, may be NULL */
 };
 /* An sba_event_fn; user is the queue. Copies all but raw. */
