@@ -90,6 +90,9 @@ check-integration: check-build ## on a real engine
 check-e2e: check-build images ## the real CLIs with the scripted model
 	$(Q)ci/run-tests --slow $(addprefix build/asan/tests/,$(E2E))
 
+.PHONY: e2e
+e2e: check-e2e ## the same for some of them: make e2e AGENTS="claude codex"
+
 .PHONY: check-faults
 check-faults: check-build ## kills, restarts, full disks, a lot at once (10 minutes)
 	$(Q)$(asan) $(addprefix build/asan/tests/,$(FAULTS))

@@ -24,8 +24,9 @@ SBA_API const char *sba_agent_provider(const char *agent);
 /* The variable that usually holds the key: of a provider, or (NULL) of the one
  * that the agent's CLI talks to. NULL if there is no such agent or provider. */
 SBA_API const char *sba_provider_key_env(const char *agent, const char *provider);
-/* Whether that agent does without a model (`command`). False for one that is not known. */
-SBA_API bool sba_agent_needs_no_model(const char *agent);
+/* Whether that agent (`command`) is any program: the sandbox's options name it, and
+ * it has no model unless one is asked for. */
+SBA_API bool sba_agent_takes_program(const char *agent);
 
 struct sba_agent;
 

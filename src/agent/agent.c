@@ -146,7 +146,7 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 	if (o->offline)
 		return start_model(a, o->script, err);
 	/* A program that needs no model gets none unless one is asked for. */
-	if (a->driver->api == SBA_API_ANY && !o->provider)
+	if (a->driver->api == SBA_API_ANY && !o->provider && !o->base_url)
 		return 0;
 	return start_relay(a, o, err);
 }

@@ -39,7 +39,7 @@ const struct sba_provider *sba_provider_default(const struct sba_driver *driver)
 	case SBA_API_CHAT_COMPLETIONS:
 		return sba_provider_find("openai");
 	case SBA_API_ANY:
-		break;
+		return sba_provider_find("openai-compatible");
 	}
 	return NULL;
 }
@@ -78,8 +78,8 @@ const char *sba_provider_key_env(const char *agent, const char *provider)
 	return p ? p->key_env : NULL;
 }
 
-bool sba_agent_needs_no_model(const char *agent)
+bool sba_agent_takes_program(const char *agent)
 {
 	const struct sba_driver *driver = sba_driver_find(agent);
-	return driver && driver->api == SBA_API_ANY;
+	return driver && !driver->binary;
 }

@@ -16,7 +16,7 @@ struct sba_provider {
 
 /* NULL if there is none of that name. */
 const struct sba_provider *sba_provider_find(const char *name);
-/* What a CLI talks to if nothing else is said; NULL: to no model. */
+/* What a CLI talks to if nothing else is said. */
 const struct sba_provider *sba_provider_default(const struct sba_driver *driver);
 bool sba_provider_speaks(const struct sba_provider *p, enum sba_model_api api);
 #endif

@@ -410,12 +410,16 @@ int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 struct cli_spawn {
 	struct cli_way way; /* first: its table counts from here */
 	const char *image, *pull, *name, *tag, *workspace, *user, *runtime, *network;
+	const char *const *program; /* of an agent that takes one; NULL-ended */
 	struct cli_list env, env_file, allow;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
 	double cpus;
 	bool brief; /* ends with the command: soon, where that dies */
 };
 extern const struct cli_option cli_spawn_options[];
+/* The words behind `first` of the line are an agent's program, or a usage error. */
+int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int first,
+		      const char *command, struct sba_error *err);
 /* Image, sandbox (one of the pool's, if it has one like it), workspace. On failure
  * nothing is left. */
 int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,

@@ -217,11 +217,10 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	size_t len = 0;
 	struct sba_sandbox *s = NULL;
 	struct sba_error err;
-	if (args->n > 2)
-		return cli_usage(cli, "quote it:  sandbox-agent run claude \"fix the tests\"",
-				 "the prompt is one word for the shell");
 	o.spawn.brief = !o.keep;
-	int rc = cli_turn_prompt(args->v[1], cli_command_run.example, &prompt, &len, &err);
+	int rc = cli_spawn_program(&o.spawn, args, 2, "run command PROMPT", &err);
+	if (rc == 0)
+		rc = cli_turn_prompt(args->v[1], cli_command_run.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);
 	if (rc == 0)
@@ -242,9 +241,11 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 
 const struct cli_command cli_command_run = {
 	.name = "run",
-	.args = "AGENT PROMPT",
+	.args = "AGENT PROMPT [-- PROGRAM ARG...]",
 	.help = "a sandbox, one turn, the work brought home",
-	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.",
+	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.\n"
+		"The agent `command` is any PROGRAM of the image: it takes the prompt on stdin,\n"
+		"and what it prints is the answer.",
 	.example =
 		"sandbox-agent run claude --offline \"write hello.py and run it\" --get hello.py",
 	.tables = { run_options, cli_way_options, cli_spawn_options },

@@ -54,10 +54,12 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 		.progress = cli->json ? NULL : cli_build_progress,
 		.user = &build,
 	};
+	/* Any program: what our base has. */
+	const char *pinned = sba_agent_takes_program(agent) ? "base" : agent;
 	const char *ref = o->image;
 	int rc = ref ? 0 : cli_images(cli, err);
 	if (rc == 0 && !ref)
-		ref = sba_images_ref(cli->images, agent);
+		ref = sba_images_ref(cli->images, pinned);
 	if (rc == 0 && !ref)
 		rc = cli_fail(err, SBA_ECONFIG, "name one:  --image REF",
 			      "no image is pinned for '%s'", agent);
@@ -68,7 +70,7 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 		*ret_ref = ref;
 	else if (rc == SBA_EIMAGE && !o->image)
 		snprintf(err->hint, sizeof(err->hint), "make it:  sandbox-agent image build %s",
-			 agent);
+			 pinned);
 	return rc;
 }
 
@@ -84,6 +86,7 @@ static struct sba_sandbox_options options_of(const struct cli *cli, const struct
 		.image = image,
 		.user = o->user,
 		.agent = agent,
+		.program = o->program,
 		.provider = o->way.offline ? "scripted" : o->way.provider,
 		.base_url = o->way.base_url,
 		.key_env = o->way.key_env,
@@ -222,6 +225,29 @@ int cli_spawn_fill(struct cli *cli, const struct cli_spawn *o, const char *agent
 		rc = explain(o, image, sba_pool_fill(cli->engine, &so, count, ret_made, err), err);
 	cli_env_fini(&env);
 	return rc;
+}
+
+int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int first,
+		      const char *command, struct sba_error *err)
+{
+	char hint[256];
+	int rc = cli_check_agent(args->v[0], err);
+	if (rc < 0)
+		return rc;
+	bool takes = sba_agent_takes_program(args->v[0]);
+	if (!takes && args->n > first)
+		return cli_fail(err, SBA_EINVAL,
+				"quote it:  sandbox-agent run claude \"fix the tests\"",
+				"the prompt is one word for the shell");
+	if (!takes)
+		return 0;
+	if (args->n <= first) {
+		snprintf(hint, sizeof(hint),
+			 "it takes the prompt on stdin:  sandbox-agent %s -- PROGRAM", command);
+		return cli_fail(err, SBA_EINVAL, hint, "%s: which program?", args->v[0]);
+	}
+	o->program = (const char *const *)args->v + first;
+	return 0;
 }
 
 int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,

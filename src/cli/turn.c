@@ -48,10 +48,12 @@ static void header(struct cli *cli, const struct sba_sandbox_info *i)
 		return;
 	const char *dot = cli_mark(look, CLI_MARK_DOT);
 	cli_ref_version(i->image, i->agent, version, sizeof(version));
+	const char *model = *i->provider                        ? i->provider
+			    : sba_agent_takes_program(i->agent) ? "no"
+								: "real";
 	fprintf(stderr, "%s%s%s%s%s %s %s model %s sandbox %s\n",
 		cli_sgr(look->err_colour, "1", bold), i->agent, look->err_colour ? "\033[0m" : "",
-		version[0] ? " " : "", version, dot, *i->provider ? i->provider : "real", dot,
-		i->name);
+		version[0] ? " " : "", version, dot, model, dot, i->name);
 }
 
 static void header_json(const struct sba_sandbox_info *i)

@@ -21,6 +21,8 @@ static int up(struct cli *cli, const void *options, const struct cli_args *args)
 	struct sba_error err;
 	int rc = check_key(&o.way, &err);
 	if (rc == 0)
+		rc = cli_spawn_program(&o, args, 1, "up command", &err);
+	if (rc == 0)
 		rc = cli_way_settle(cli, &o.way, args, args->v[0], NULL, &err);
 	if (rc == 0)
 		rc = cli_spawn(cli, &o, args->v[0], &s, &err);
@@ -41,14 +43,15 @@ static int up(struct cli *cli, const void *options, const struct cli_args *args)
 
 const struct cli_command cli_command_up = {
 	.name = "up",
-	.args = "AGENT",
+	.args = "AGENT [-- PROGRAM ARG...]",
 	.help = "a sandbox that stays; prints its name",
 	.more = "Each chat opens a way to the model of its own: to the same provider and model,\n"
-		"within the same budgets, unless it says otherwise. The key is read by chat.",
+		"within the same budgets, unless it says otherwise. The key is read by chat.\n"
+		"The agent `command` is any PROGRAM of the image, run for each chat.",
 	.example = "sandbox-agent up claude --offline --workspace . --name calm-fox",
 	.tables = { cli_way_options, cli_spawn_options },
 	.options_size = sizeof(struct cli_spawn),
 	.min_args = 1,
-	.max_args = 1,
+	.max_args = -1,
 	.run = up,
 };

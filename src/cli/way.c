@@ -37,6 +37,11 @@ static bool says_where(const struct cli_way *w)
 	return w->provider || w->base_url || w->key_env || w->key_file || w->key_command;
 }
 
+static bool wants_model(const struct cli_way *w, const char *agent)
+{
+	return says_where(w) || !sba_agent_takes_program(agent);
+}
+
 /* What the sandbox was made for; false: that is left open. */
 static bool settle_by_labels(struct cli_way *w, const struct sba_sandbox_info *made_for)
 {
@@ -97,7 +102,8 @@ static void settle_provider(struct settling *t, struct cli_way *w)
 		w->offline = v.number != 0;
 		cli_settings_used(t->cli, &v);
 	}
-	if (!w->offline)
+	/* A program has a model only where the command line asks for one. */
+	if (!w->offline && !sba_agent_takes_program(t->scope.agent))
 		settle_text(t, "provider", &w->provider);
 }
 
@@ -121,7 +127,7 @@ int cli_way_settle(struct cli *cli, struct cli_way *w, const struct cli_args *ar
 	if (!made_for || !settle_by_labels(w, made_for))
 		settle_provider(&t, w);
 	t.scope.provider = w->provider ? w->provider : sba_agent_provider(agent);
-	if (!w->offline) {
+	if (!w->offline && wants_model(w, agent)) {
 		settle_text(&t, "base_url", &w->base_url);
 		settle_key(&t, w);
 	}
@@ -247,7 +253,7 @@ int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct s
 		rc = cli_way_check(w, agent, err);
 	if (rc == 0 && w->script)
 		rc = read_script(w, err);
-	if (rc == 0 && !w->offline)
+	if (rc == 0 && !w->offline && wants_model(w, agent))
 		rc = read_key(cli, w, agent, &w->key_text, err);
 	if (rc == 0 && w->key_text)
 		rc = cli_keep_secret(cli, w->key_text, err);
