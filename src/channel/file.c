@@ -75,8 +75,9 @@ static int send_request(struct sba_channel_stream *s, const struct sba_file_requ
 	return rc < 0 ? rc : sba_channel_stream_put_all(s, q->path, len, until, err);
 }
 
-int sba_file_open(struct sba_channel *c, const struct sba_file_request *q, struct sba_until until,
-		  struct sba_channel_stream **ret, struct sba_error *err)
+int sba_channel_file_open(struct sba_channel *c, const struct sba_file_request *q,
+			  struct sba_until until, struct sba_channel_stream **ret,
+			  struct sba_error *err)
 {
 	struct sba_channel_stream *s = NULL;
 	int rc = check_path(q->path, err);
@@ -133,7 +134,7 @@ static int ask(struct sba_channel *c, const struct sba_file_request *q, struct s
 	       struct sba_buf *ret, struct sba_error *err)
 {
 	struct sba_channel_stream *s;
-	int rc = sba_file_open(c, q, until, &s, err);
+	int rc = sba_channel_file_open(c, q, until, &s, err);
 	return rc < 0 ? rc : sba_file_answer(s, q, until, ret, err);
 }
 
@@ -218,8 +219,8 @@ int sba_channel_census_begin(struct sba_channel *c, const char *path, size_t max
 		.size = max_names + SBA_CHANNEL_FILE_CENSUS,
 		.what = "look through",
 	};
-	int rc =
-		sba_file_open(c, &a->request, sba_until_in(SBA_TRANSFER_STALL_MS), &a->stream, err);
+	int rc = sba_channel_file_open(c, &a->request, sba_until_in(SBA_TRANSFER_STALL_MS),
+				       &a->stream, err);
 	if (rc < 0) {
 		free(a->path);
 		free(a);

@@ -179,8 +179,9 @@ struct sba_file_request {
 	const char *what; /* for errors */
 };
 /* Opens a stream and sends the request. */
-int sba_file_open(struct sba_channel *c, const struct sba_file_request *q, struct sba_until until,
-		  struct sba_channel_stream **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_channel_file_open(struct sba_channel *c, const struct sba_file_request *q,
+			  struct sba_until until, struct sba_channel_stream **ret,
+			  struct sba_error *err) SBA_MUST_CHECK;
 /* The whole answer, at most what ret may hold, and closes the stream. */
 int sba_file_answer(struct sba_channel_stream *take_s, const struct sba_file_request *q,
 		    struct sba_until until, struct sba_buf *ret,

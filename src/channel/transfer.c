@@ -54,7 +54,7 @@ static int parts_open(struct parts *p, struct sba_channel *c, const struct sba_f
 	sba_buf_init(&p->in, SBA_CHANNEL_BUFFERED_MAX);
 	if (!p->path)
 		return sba_fail_nomem(err);
-	int rc = sba_file_open(c, q, step(p), &p->stream, err);
+	int rc = sba_channel_file_open(c, q, step(p), &p->stream, err);
 	if (rc < 0)
 		parts_close(p);
 	return rc;
