@@ -46,7 +46,7 @@ uint8_t *sba_file_put_stat(uint8_t *to, const struct stat *stat);
 bool sba_file_read_whole(int fd, void *to, size_t len);
 bool sba_file_write_whole(int fd, const void *from, size_t len);
 /* Never waits for a fifo, follows no magic link. */
-int sba_file_open(const char *path, uint64_t flags);
+int sba_session_file_open(const char *path, uint64_t flags);
 /* Makes the directories above the last component. 0 or an errno. */
 int sba_file_make_parents(char *path);
 

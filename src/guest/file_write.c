@@ -69,8 +69,8 @@ static int open_temporary(struct write *write)
 	for (unsigned int i = 0; i < TRIES; i++) {
 		snprintf(write->temporary, sizeof(write->temporary), "%.*s.sba-%d-%u", directory,
 			 path, (int)getpid(), i);
-		write->fd =
-			sba_file_open(write->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+		write->fd = sba_session_file_open(write->temporary,
+						  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
 		if (write->fd >= 0)
 			return 0;
 		if (errno != EEXIST)

@@ -147,7 +147,7 @@ int sba_file_part_end(int error, uint64_t kept, const char *text)
 /* ---- paths ---- */
 
 /* /proc/self/fd/N and the like lead to files that the path does not name. */
-int sba_file_open(const char *path, uint64_t flags)
+int sba_session_file_open(const char *path, uint64_t flags)
 {
 	struct open_how how = {
 		.flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
@@ -200,7 +200,7 @@ static int send_content(int fd, uint64_t size)
 
 static int serve_read(const struct sba_file_request *request, struct sba_file_bytes *ret)
 {
-	int fd = sba_file_open(request->path, O_RDONLY);
+	int fd = sba_session_file_open(request->path, O_RDONLY);
 	struct stat stat;
 
 	if (fd < 0 || fstat(fd, &stat) < 0)
@@ -252,7 +252,7 @@ static int add_name(const char *name, uint64_t max, struct sba_file_bytes *ret)
 
 static int serve_list(const struct sba_file_request *request, struct sba_file_bytes *ret)
 {
-	int fd = sba_file_open(request->path, O_RDONLY | O_DIRECTORY);
+	int fd = sba_session_file_open(request->path, O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	int error = 0;
