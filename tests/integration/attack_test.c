@@ -432,6 +432,23 @@ static void bombs_end_at_their_deadline_and_leave_a_sandbox_that_works(void **st
 	bomb_until_deadline(&profiles[0], "bomb-sessions", true);
 }
 
+/* Its command has ended, and only its client's channel holds it yet: it goes long
+ * before the keepalive. */
+static void a_bomb_left_behind_ends_with_its_client(void **state)
+{
+	(void)state;
+	struct sba_sandbox *again = NULL;
+	struct sba_error err = { 0 };
+	struct sba_sandbox *s = attacked_sandbox((struct sba_sandbox_options){
+		.name = "left", .user = "1000:1000", .pids = 200, .cpus = 0.5 });
+	SBA_FREE char *out = attack_run(s, VERBS("bomb-sessions"), 10000);
+	assert_string_equal(out, "lit\n");
+	sba_sandbox_close(s);
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "left", &again, &err), 0);
+	live_await_inside(sba_sandbox_container(again), "attacker", false, 2 * LAG_MS);
+	live_remove(again);
+}
+
 /* ---- bombs whose session is gone ---- */
 
 static void bomb(const char *kind)
@@ -478,6 +495,7 @@ int main(void)
 		LIVE_TEST(ten_thousand_processes_hide_nothing),
 		LIVE_TEST(what_cannot_be_ended_ends_its_sandbox),
 		LIVE_TEST(bombs_end_at_their_deadline_and_leave_a_sandbox_that_works),
+		LIVE_TEST(a_bomb_left_behind_ends_with_its_client),
 		LIVE_TEST(a_fork_bomb_keeps_nothing),
 		LIVE_TEST(a_bomb_of_sessions_keeps_nothing),
 		LIVE_TEST(comets_keep_nothing),
