@@ -111,7 +111,7 @@ static int explain(const struct cli_spawn *o, const char *image, int rc, struct 
 {
 	if (rc < 0 && o->user && cli_unknown_user(err))
 		return cli_fail(err, SBA_ENOTFOUND, "a number needs no name, as in --user 1000",
-				"image %s has no user '%s'", image, o->user);
+				"--user: image %s has no user '%s'", image, o->user);
 	return rc;
 }
 

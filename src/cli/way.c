@@ -161,7 +161,8 @@ int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *
 		while (names[n])
 			n++;
 		int near = sba_nearest(w->provider, names, n);
-		cli_fail(err, SBA_EINVAL, NULL, "there is no provider '%s'", w->provider);
+		cli_fail(err, SBA_EINVAL, NULL, "--provider: there is no provider '%s'",
+			 w->provider);
 		snprintf(err->hint, sizeof(err->hint), "did you mean %s?",
 			 names[near < 0 ? 0 : near]);
 		return SBA_EINVAL;

@@ -142,13 +142,15 @@ static void a_bad_variable_and_a_missing_file_are_usage_errors(void **state)
 static void what_a_setting_broke_is_blamed_on_it(void **state)
 {
 	(void)state;
-	LIVE_CHILD file, variable;
+	LIVE_CHILD file, variable, provider;
 	CONFIG_RUN(&file, "{\"ca_file\": \"/no/such/ca\"}", NULL, "run", "claude", "--offline",
 		   "hi");
 	live_assert_says(&file, 2, "config.json: ca_file: '/no/such/ca': No such file");
 	CONFIG_RUN(&variable, "{}", "SANDBOX_AGENT_ALLOW=http://example.org", "up", "claude",
 		   "--offline");
 	live_assert_says(&variable, 2, "SANDBOX_AGENT_ALLOW: 'http://example.org' is a URL");
+	CONFIG_RUN(&provider, "{}", "SANDBOX_AGENT_PROVIDER=opanai", "run", "claude", "hi");
+	live_assert_says(&provider, 2, "SANDBOX_AGENT_PROVIDER: there is no provider 'opanai'");
 }
 
 /* ---- effect ---- */
