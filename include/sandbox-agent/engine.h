@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection to a Docker Engine API: unix socket, TCP or TLS. A handle may
+ * A connection to a Docker Engine API: unix socket, TCP, TLS or ssh. A handle may
  * be shared between threads.
  */
 #ifndef SANDBOX_AGENT_ENGINE_H
@@ -37,7 +37,8 @@ struct sba_timeouts {
 
 /* Zero means the default everywhere. Strings are copied. */
 struct sba_engine_options {
-	/* unix:///path, tcp://host[:port], or NULL: found as the docker CLI does,
+	/* unix:///path, tcp://host[:port], ssh://[user@]host[:port][/path] (by the ssh
+	 * program, which may ask where there is a terminal), or NULL: found as the docker CLI does,
 	 * by DOCKER_HOST, DOCKER_CONTEXT, the current context of config.json,
 	 * the default socket; DOCKER_TLS_VERIFY, DOCKER_CERT_PATH and
 	 * DOCKER_API_VERSION are respected. */
@@ -51,7 +52,7 @@ struct sba_engine_options {
 /* Finds the engine, connects, negotiates the API version.
  * SBA_ECONNECT: nothing answers. SBA_EPERM: no permission on the socket.
  * SBA_EINVAL: no such context, malformed host. SBA_EUNSUPPORTED: no API
- * version in common, ssh://. The caller closes with sba_engine_close(). */
+ * version in common. The caller closes with sba_engine_close(). */
 SBA_API int sba_engine_open(const struct sba_engine_options *options, struct sba_engine **ret,
 			    struct sba_error *err);
 SBA_API void sba_engine_close(struct sba_engine *e); /* NULL is allowed */

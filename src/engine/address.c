@@ -11,12 +11,16 @@
 /* The colon only gets there within brackets. */
 static const char host_chars[] =
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:";
-static const char default_socket[] = "/var/run/docker.sock";
+static const char user_chars[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@+";
+/* It goes through a shell at the other end. */
+static const char remote_path_chars[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@+/,=";
 
 static int parse_unix(const char *path, struct sba_address *a, struct sba_error *err)
 {
 	if (!*path)
-		path = default_socket;
+		path = SBA_DEFAULT_SOCKET;
 	if (*path != '/') {
 		int rc = sba_fail(err, SBA_EINVAL, "engine host 'unix://%s': the path is relative",
 				  path);
@@ -72,20 +76,53 @@ static int parse_tcp(const char *rest, struct sba_address *a, struct sba_error *
 	return 0;
 }
 
+/* All of s, if it is not longer than fits and has no other character; an option of
+ * ssh it cannot be. */
+static bool take(char *ret, size_t size, const char *s, size_t len, const char *chars)
+{
+	if (len >= size || *s == '-' || strspn(s, chars) < len)
+		return false;
+	snprintf(ret, size, "%.*s", (int)len, s);
+	return true;
+}
+
+/* As the docker CLI: a user without a password, a socket's path, nothing else. */
+static int parse_ssh(const char *rest, struct sba_address *a, struct sba_error *err)
+{
+	const char *slash = rest + strcspn(rest, "/");
+	const char *path = slash[strspn(slash, "/")] ? slash : "";
+	const char *at = memrchr(rest, '@', (size_t)(slash - rest));
+	const char *host = at ? at + 1 : rest, *name, *port;
+	char authority[sizeof(a->host) + 8];
+	int64_t number;
+	size_t len;
+	bool ok = take(a->path, sizeof(a->path), path, strlen(path), remote_path_chars) &&
+		  (!at || (at > rest &&
+			   take(a->user, sizeof(a->user), rest, (size_t)(at - rest), user_chars)));
+	ok = ok && (size_t)(slash - host) < sizeof(authority);
+	snprintf(authority, sizeof(authority), "%.*s", ok ? (int)(slash - host) : 0, host);
+	ok = ok && split_port(authority, &name, &len, &port) &&
+	     take(a->host, sizeof(a->host), name, len, host_chars);
+	if (ok && *port)
+		ok = sba_parse_int(port, 1, 65535, &number) == 0 &&
+		     take(a->port, sizeof(a->port), port, strlen(port), "0123456789");
+	if (!ok)
+		return sba_fail(
+			err, SBA_EINVAL,
+			"engine host 'ssh://%s' is malformed: ssh://[USER@]HOST[:PORT][/PATH]",
+			rest);
+	a->ssh = true;
+	return 0;
+}
+
 static int refuse(const char *host, struct sba_error *err)
 {
-	if (sba_starts_with(host, "ssh://")) {
-		int rc = sba_fail(err, SBA_EUNSUPPORTED,
-				  "engine host '%s': ssh:// is not supported", host);
-		return sba_hint(err, rc,
-				"forward its socket: ssh -nNT -L /tmp/docker.sock:%s HOST, then "
-				"use unix:///tmp/docker.sock",
-				default_socket);
-	}
 	if (sba_starts_with(host, "npipe://") || sba_starts_with(host, "fd://"))
 		return sba_fail(err, SBA_EUNSUPPORTED,
-				"engine host '%s': only unix:// and tcp:// are supported", host);
-	int rc = sba_fail(err, SBA_EINVAL, "engine host '%s' is neither unix:// nor tcp://", host);
+				"engine host '%s': only unix://, tcp:// and ssh:// are supported",
+				host);
+	int rc = sba_fail(err, SBA_EINVAL, "engine host '%s' is none of unix://, tcp://, ssh://",
+			  host);
 	if (*host == '/')
 		return sba_hint(err, rc, "write unix://%s", host);
 	const char *rest = strstr(host, "://");
@@ -100,6 +137,8 @@ int sba_address_parse(const char *host, struct sba_address *ret, struct sba_erro
 		rc = parse_unix(host + strlen("unix://"), &a, err);
 	else if (sba_starts_with(host, "tcp://"))
 		rc = parse_tcp(host + strlen("tcp://"), &a, err);
+	else if (sba_starts_with(host, "ssh://"))
+		rc = parse_ssh(host + strlen("ssh://"), &a, err);
 	else
 		rc = refuse(host, err);
 	if (rc == 0)
@@ -110,9 +149,12 @@ int sba_address_parse(const char *host, struct sba_address *ret, struct sba_erro
 void sba_address_format(const struct sba_address *a, char *buf, size_t size)
 {
 	bool v6 = strchr(a->host, ':') != NULL;
-	if (!a->tcp)
-		snprintf(buf, size, "unix://%s", a->path);
+	const char *open = v6 ? "[" : "", *close = v6 ? "]" : "";
+	if (a->ssh)
+		snprintf(buf, size, "ssh://%s%s%s%s%s%s%s%s", a->user, a->user[0] ? "@" : "", open,
+			 a->host, close, a->port[0] ? ":" : "", a->port, a->path);
+	else if (a->tcp)
+		snprintf(buf, size, "tcp://%s%s%s:%s", open, a->host, close, a->port);
 	else
-		snprintf(buf, size, "tcp://%s%s%s:%s", v6 ? "[" : "", a->host, v6 ? "]" : "",
-			 a->port);
+		snprintf(buf, size, "unix://%s", a->path);
 }

@@ -129,6 +129,8 @@ static int prepare(struct sba_engine *e, const struct sba_engine_options *o, str
 		rc = sba_address_parse(e->endpoint.host, &e->address, err);
 	if (rc == 0 && e->endpoint.tls)
 		rc = sba_tls_new(&e->endpoint, &e->tls, err);
+	if (rc == 0 && e->address.ssh)
+		rc = sba_ssh_new(&e->address, &e->ssh, err);
 	return rc;
 }
 
@@ -147,6 +149,11 @@ int sba_engine_open(const struct sba_engine_options *options, struct sba_engine 
 	int rc = prepare(e, o, err);
 	if (rc == 0)
 		rc = ping(e, sba_engine_until(e, SBA_ENGINE_OPEN_MS), err);
+	if (rc == SBA_ECONNECT && e->ssh && sba_ssh_lacks_docker(e->ssh)) {
+		rc = sba_ssh_forward(e->ssh, sba_engine_until(e, SBA_ENGINE_OPEN_MS), err);
+		if (rc == 0)
+			rc = ping(e, sba_engine_until(e, SBA_ENGINE_OPEN_MS), err);
+	}
 	if (rc < 0) {
 		sba_engine_close(e);
 		return rc;
@@ -161,6 +168,7 @@ void sba_engine_close(struct sba_engine *e)
 		return;
 	sba_pool_close(e);
 	sba_tls_free(e->tls);
+	sba_ssh_free(e->ssh);
 	json_decref(e->version_json);
 	json_decref(e->info_json);
 	pthread_mutex_destroy(&e->info_lock);

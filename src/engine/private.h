@@ -17,21 +17,24 @@ enum { SBA_AGAIN = -1000 };
 
 /* ---- addresses (address.c) ---- */
 
+#define SBA_DEFAULT_SOCKET "/var/run/docker.sock"
+
 struct sba_address {
-	bool tcp;
-	char path[108]; /* unix: absolute, fits sun_path */
-	char host[256]; /* tcp: name or address, IPv6 without brackets */
-	char port[6];
+	bool tcp, ssh;
+	char path[108]; /* unix: absolute, fits sun_path; ssh: "" is the default there */
+	char user[64];  /* ssh: "" is ssh's default */
+	char host[256]; /* tcp, ssh: name or address, IPv6 without brackets */
+	char port[6];   /* ssh: "" is ssh's default */
 };
 
-/* unix:///path or tcp://host[:port]; everything else is told apart in the
- * error: SBA_EINVAL, or SBA_EUNSUPPORTED for ssh:// and npipe://. */
+/* unix:///path, tcp://host[:port], ssh://[user@]host[:port][/path]; everything else
+ * is told apart in the error: SBA_EINVAL, or SBA_EUNSUPPORTED for npipe://. */
 int sba_address_parse(const char *host, struct sba_address *ret,
 		      struct sba_error *err) SBA_MUST_CHECK;
 /* The canonical form: "unix:///path", "tcp://host:2375". */
 void sba_address_format(const struct sba_address *a, char *buf, size_t size);
 
-/* ---- transports (transport.c, tls.c) ---- */
+/* ---- transports (transport.c, tls.c, ssh.c) ---- */
 
 struct sba_transport;
 
@@ -57,6 +60,30 @@ struct sba_transport {
 	short write_wants;
 };
 
+/* Over a connected socket, for other transports to build on. */
+ssize_t sba_plain_read(struct sba_transport *t, void *buf, size_t len, struct sba_error *err);
+ssize_t sba_plain_write(struct sba_transport *t, const void *buf, size_t len,
+			struct sba_error *err);
+int sba_plain_shutdown(struct sba_transport *t);
+struct sockaddr_un;
+/* `a` is for the words of an error. */
+int sba_connect_unix(const struct sba_address *a, const struct sockaddr_un *to,
+		     struct sba_until until, int *ret_fd, struct sba_error *err) SBA_MUST_CHECK;
+
+/* The ssh program towards one address (ssh.c). */
+struct sba_ssh;
+int sba_ssh_new(const struct sba_address *a, struct sba_ssh **ret,
+		struct sba_error *err) SBA_MUST_CHECK;
+void sba_ssh_free(struct sba_ssh *ssh); /* NULL is allowed */
+/* What ssh itself cannot do shows when the connection is read. */
+int sba_ssh_connect(struct sba_ssh *ssh, struct sba_until until, struct sba_transport **ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+/* True after a connection failed because there is no docker program over there:
+ * sba_ssh_forward() makes later ones go by a forwarded socket. */
+bool sba_ssh_lacks_docker(const struct sba_ssh *ssh);
+int sba_ssh_forward(struct sba_ssh *ssh, struct sba_until until,
+		    struct sba_error *err) SBA_MUST_CHECK;
+
 struct sba_tls;
 /* Reads the certificates that the endpoint names. */
 int sba_tls_new(const struct sba_endpoint *ep, struct sba_tls **ret,
@@ -66,7 +93,7 @@ void sba_tls_free(struct sba_tls *tls);
 int sba_tls_connect(struct sba_tls *tls, int take_fd, const char *host, struct sba_until until,
 		    struct sba_transport **ret, struct sba_error *err) SBA_MUST_CHECK;
 
-/* Connects to the address; tls may be NULL. */
+/* Connects to a unix or TCP address; tls may be NULL. */
 int sba_transport_open(const struct sba_address *a, struct sba_tls *tls, struct sba_until until,
 		       struct sba_transport **ret, struct sba_error *err) SBA_MUST_CHECK;
 
@@ -107,7 +134,8 @@ void sba_pool_close(struct sba_engine *e);
 struct sba_engine {
 	struct sba_endpoint endpoint;
 	struct sba_address address;
-	struct sba_tls *tls;
+	struct sba_tls *tls; /* NULL: none */
+	struct sba_ssh *ssh; /* NULL: none */
 	int cancel_fd;
 	struct sba_timeouts timeouts; /* resolved */
 	char api[16];                 /* "" until negotiated: paths carry no version */

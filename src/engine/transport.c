@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static ssize_t plain_read(struct sba_transport *t, void *buf, size_t len, struct sba_error *err)
+ssize_t sba_plain_read(struct sba_transport *t, void *buf, size_t len, struct sba_error *err)
 {
 	ssize_t n;
 	do {
@@ -29,8 +29,7 @@ static ssize_t plain_read(struct sba_transport *t, void *buf, size_t len, struct
 	return sba_fail_errno(err, SBA_ELOST, errno, "the connection to the engine broke");
 }
 
-static ssize_t plain_write(struct sba_transport *t, const void *buf, size_t len,
-			   struct sba_error *err)
+ssize_t sba_plain_write(struct sba_transport *t, const void *buf, size_t len, struct sba_error *err)
 {
 	ssize_t n;
 	do {
@@ -43,7 +42,7 @@ static ssize_t plain_write(struct sba_transport *t, const void *buf, size_t len,
 	return sba_fail_errno(err, SBA_ELOST, errno, "the connection to the engine broke");
 }
 
-static int plain_shutdown(struct sba_transport *t)
+int sba_plain_shutdown(struct sba_transport *t)
 {
 	shutdown(t->fd, SHUT_WR);
 	return 0;
@@ -56,9 +55,9 @@ static void plain_close(struct sba_transport *t)
 }
 
 static const struct sba_transport_ops plain_ops = {
-	.read = plain_read,
-	.write = plain_write,
-	.shutdown_write = plain_shutdown,
+	.read = sba_plain_read,
+	.write = sba_plain_write,
+	.shutdown_write = sba_plain_shutdown,
 	.close = plain_close,
 };
 
@@ -118,23 +117,29 @@ static int connect_unix(int fd, const struct sockaddr_un *sa, struct sba_until u
 	return 0;
 }
 
-static int open_unix(const struct sba_address *a, struct sba_until until, int *ret_fd,
-		     struct sba_error *err)
+int sba_connect_unix(const struct sba_address *a, const struct sockaddr_un *to,
+		     struct sba_until until, int *ret_fd, struct sba_error *err)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	_Static_assert(sizeof(sa.sun_path) == sizeof(a->path), "a path that fits one fits both");
-	memcpy(sa.sun_path, a->path, sizeof(sa.sun_path));
 	SBA_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "socket");
 	int e = 0;
-	int rc = connect_unix(fd, &sa, until, &e, err);
+	int rc = connect_unix(fd, to, until, &e, err);
 	if (rc == SBA_ECONNECT)
 		return cannot_connect(a, e, err);
 	if (rc < 0)
 		return rc;
 	*ret_fd = sba_move_fd(&fd);
 	return 0;
+}
+
+static int open_unix(const struct sba_address *a, struct sba_until until, int *ret_fd,
+		     struct sba_error *err)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	_Static_assert(sizeof(sa.sun_path) == sizeof(a->path), "a path that fits one fits both");
+	memcpy(sa.sun_path, a->path, sizeof(sa.sun_path));
+	return sba_connect_unix(a, &sa, until, ret_fd, err);
 }
 
 /* One address of the host: 0, SBA_ECONNECT with *ret_errno, or worse. */

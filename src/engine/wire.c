@@ -16,7 +16,8 @@ int sba_wire_open(struct sba_engine *e, struct sba_until until, struct sba_wire 
 	if (!w)
 		return sba_fail_nomem(err);
 	memset(w, 0, offsetof(struct sba_wire, in)); /* the buffer itself needs no clearing */
-	int rc = sba_transport_open(&e->address, e->tls, until, &w->t, err);
+	int rc = e->ssh ? sba_ssh_connect(e->ssh, until, &w->t, err)
+			: sba_transport_open(&e->address, e->tls, until, &w->t, err);
 	if (rc < 0) {
 		free(w);
 		return rc;

@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		l.v[i] = strsep(&rest, "\n");
 	int rc = sba_endpoint_find(l.v[0], line_env, &l, &ep, &err);
 	if (rc == 0) {
-		assert(strncmp(ep.host, "unix:///", 8) == 0 || strncmp(ep.host, "tcp://", 6) == 0);
+		assert(strncmp(ep.host, "unix:///", 8) == 0 || strncmp(ep.host, "tcp://", 6) == 0 ||
+		       strncmp(ep.host, "ssh://", 6) == 0);
 		/* what it yields, it takes again */
 		struct sba_endpoint again;
 		assert(sba_endpoint_find(ep.host, line_env, &l, &again, &err) == 0);

@@ -175,6 +175,10 @@ static void hosts_take_every_form_of_the_cli(void **state)
 	expect(w, "tcp://h:99/", "tcp://h:99", "-H");
 	expect(w, "tcp://[::1]:99", "tcp://[::1]:99", "-H");
 	expect(w, "tcp://[::1]", "tcp://[::1]:2375", "-H");
+	expect(w, "ssh://h", "ssh://h", "-H");
+	expect(w, "ssh://h/", "ssh://h", "-H");
+	expect(w, "ssh://me@h:22/run/d.sock", "ssh://me@h:22/run/d.sock", "-H");
+	expect(w, "ssh://me@[::1]:22", "ssh://me@[::1]:22", "-H");
 }
 
 static void hosts_that_cannot_be_meant_are_explained(void **state)
@@ -185,8 +189,17 @@ static void hosts_that_cannot_be_meant_are_explained(void **state)
 	refuse(w, "/var/run/x", SBA_EINVAL, "write unix:///var/run/x");
 	refuse(w, "junk", SBA_EINVAL, "write tcp://junk");
 	refuse(w, "http://h:1", SBA_EINVAL, "write tcp://h:1");
-	refuse(w, "ssh://h", SBA_EUNSUPPORTED, "ssh -nNT -L");
-	refuse(w, "fd://3", SBA_EUNSUPPORTED, "only unix:// and tcp://");
+	refuse(w, "ssh://", SBA_EINVAL, "ssh://[USER@]HOST[:PORT][/PATH]");
+	refuse(w, "ssh://-oProxyCommand=x", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://-oProxyCommand=x@h", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://me:secret@h", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://@h", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://h:0", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://h:x", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://h/run/$(reboot)", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://h/run/a b", SBA_EINVAL, "malformed");
+	refuse(w, "ssh://h?x", SBA_EINVAL, "malformed");
+	refuse(w, "fd://3", SBA_EUNSUPPORTED, "only unix://, tcp:// and ssh://");
 	refuse(w, "tcp://", SBA_EINVAL, "tcp://HOST[:PORT]");
 	refuse(w, "tcp://h:0", SBA_EINVAL, "malformed");
 	refuse(w, "tcp://h:99999", SBA_EINVAL, "malformed");

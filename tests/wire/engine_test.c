@@ -182,7 +182,6 @@ static void says_how_to_reach_an_engine_that_is_not_there(void **state)
 	snprintf(host, sizeof(host), "unix:///%0108d", 1);
 	assert_int_equal(open_host(host, &err), SBA_EINVAL);
 	assert_says(&err, "at most 107 bytes");
-	assert_int_equal(open_host("ssh://host", &err), SBA_EUNSUPPORTED);
 	assert_int_equal(open_host("tcp://127.0.0.1:1", &err), SBA_ECONNECT);
 	setenv("DOCKER_CONTEXT", "gone", 1);
 	assert_int_equal(open_host(NULL, &err), SBA_EINVAL);

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ssh://: the user's own ssh program, with the user's own configuration. Each
+ * connection is an ssh that runs `docker system dial-stdio` at the other end;
+ * where there is no docker CLI, one ssh forwards the engine's socket for all of
+ * them. The end of our descriptors, however we end, is the end of every ssh.
+ */
+#include "engine/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+	SSH_ARGS_MAX = 32,
+	EXIT_MS = 500, /* for an ssh that has closed its output to end */
+	TERM_MS = 200, /* for one that was told to */
+	NOT_FOUND = 127,
+};
+
+struct ssh_process {
+	pid_t pid; /* 0: none */
+	int words; /* its stderr; -1: none */
+};
+
+struct sba_ssh {
+	struct sba_address address;
+	bool asks;      /* there is a terminal that it may ask on */
+	bool no_docker; /* the other end said so */
+	struct ssh_process forward;
+	int forward_fd;                                       /* its stdin and stdout */
+	struct sockaddr_un forward_to;                        /* where it listens */
+	char folder[sizeof("/tmp/sandbox-agent-ssh.XXXXXX")]; /* around that; "": none */
+};
+
+struct ssh_transport {
+	struct sba_transport base; /* first: a transport is cast to this */
+	struct sba_ssh *ssh;
+	struct ssh_process own; /* none where the connection is forwarded */
+	bool heard;
+};
+
+/* ---- the program ---- */
+
+/* Ctrl-C is for us: an ssh that it ends could clean nothing up any more. One that
+ * may ask needs our terminal, so the signals are kept from it there. */
+static int start_attributes(posix_spawnattr_t *attr, bool asks)
+{
+	static const int kept[] = { SIGINT, SIGQUIT, SIGTSTP, SIGHUP };
+	sigset_t blocked, all;
+	sigemptyset(&blocked);
+	sigfillset(&all);
+	for (size_t i = 0; asks && i < SBA_ARRAY_LEN(kept); i++)
+		sigaddset(&blocked, kept[i]);
+	int e = posix_spawnattr_init(attr);
+	if (e)
+		return e;
+	posix_spawnattr_setsigmask(attr, &blocked);
+	posix_spawnattr_setsigdefault(attr, &all);
+	short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+	return posix_spawnattr_setflags(attr, (short)(asks ? flags : flags | POSIX_SPAWN_SETSID));
+}
+
+static int spawn(const char *const *argv, int fd, int words, bool asks, pid_t *ret)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	int e = posix_spawn_file_actions_init(&files);
+	if (e)
+		return e;
+	e = start_attributes(&attr, asks);
+	if (e == 0)
+		e = posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
+	if (e == 0)
+		e = posix_spawn_file_actions_adddup2(&files, fd, STDOUT_FILENO);
+	if (e == 0)
+		e = posix_spawn_file_actions_adddup2(&files, words, STDERR_FILENO);
+	if (e == 0)
+		e = posix_spawnp(ret, argv[0], &files, &attr, (char **)(uintptr_t)argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return e;
+}
+
+/* `options` stand before the host, `command` behind it. */
+static size_t command_line(const struct sba_ssh *ssh, const char *const *options,
+			   const char *command, const char **argv)
+{
+	const struct sba_address *a = &ssh->address;
+	const char *const fixed[] = { "ssh", "-T",
+				      "-x",  "-a",
+				      "-o",  "ConnectTimeout=15",
+				      "-o",  "ServerAliveInterval=15",
+				      "-o",  ssh->asks ? "BatchMode=no" : "BatchMode=yes" };
+	size_t n = 0;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(fixed); i++)
+		argv[n++] = fixed[i];
+	for (; *options; options++)
+		argv[n++] = *options;
+	if (a->user[0]) {
+		argv[n++] = "-l";
+		argv[n++] = a->user;
+	}
+	if (a->port[0]) {
+		argv[n++] = "-p";
+		argv[n++] = a->port;
+	}
+	argv[n++] = "--";
+	argv[n++] = a->host;
+	argv[n++] = command;
+	argv[n] = NULL;
+	return n;
+}
+
+/* Its stdin and stdout are one socket, whose other end is *ret_fd. */
+static int start(const struct sba_ssh *ssh, const char *const *options, const char *command,
+		 struct ssh_process *ret, int *ret_fd, struct sba_error *err)
+{
+	const char *argv[SSH_ARGS_MAX];
+	int pair[2], words[2];
+	command_line(ssh, options, command, argv);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "ssh: socket");
+	SBA_CLOSE int ours = pair[0], theirs = pair[1];
+	/* Without blocking: an ssh whose words nobody reads must not stand still. */
+	if (pipe2(words, O_CLOEXEC | O_NONBLOCK) < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "ssh: pipe");
+	SBA_CLOSE int said = words[0], says = words[1];
+	if (sba_set_nonblock(ours, true) < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "ssh: socket");
+	pid_t pid;
+	int e = spawn(argv, theirs, says, ssh->asks, &pid);
+	if (e) {
+		int rc = sba_fail_errno(err, SBA_ECONNECT, e, "cannot run the ssh program");
+		return sba_hint(err, rc, "an engine at ssh:// is reached through it: install it");
+	}
+	*ret = (struct ssh_process){ pid, sba_move_fd(&said) };
+	*ret_fd = sba_move_fd(&ours);
+	return 0;
+}
+
+/* Waits for its end at most so long: the exit status, 128 for a signal, -1. */
+static int reap(struct ssh_process *p, int64_t ms)
+{
+	int status = 0;
+	SBA_CLOSE int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (fd >= 0 && sba_wait_fd(fd, POLLIN, sba_until_in(ms), NULL) < 0)
+		return -1;
+	while (waitpid(p->pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			break;
+	}
+	p->pid = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static void end(struct ssh_process *p)
+{
+	if (p->pid > 0) {
+		kill(p->pid, SIGTERM);
+		if (reap(p, TERM_MS) < 0) {
+			kill(p->pid, SIGKILL);
+			reap(p, TERM_MS);
+		}
+	}
+	sba_cleanup_close(&p->words);
+	p->words = -1;
+}
+
+/* ---- what it says ---- */
+
+/* The last line of its stderr, for people; "" if it said nothing. */
+static void last_words(const struct ssh_process *p, struct sba_buf *ret)
+{
+	char text[4096];
+	ssize_t n = p->words >= 0 ? read(p->words, text, sizeof(text)) : 0;
+	size_t end_at = n > 0 ? (size_t)n : 0;
+	while (end_at > 0 && strchr("\r\n ", text[end_at - 1]))
+		end_at--;
+	size_t at = end_at;
+	while (at > 0 && text[at - 1] != '\n')
+		at--;
+	sba_buf_put_visible(ret, text + at, end_at - at, true);
+}
+
+static int no_answer(struct sba_ssh *ssh, struct ssh_process *p, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf words = SBA_BUF_INIT(16 * SBA_KIB);
+	char where[512];
+	int status = p->pid > 0 ? reap(p, EXIT_MS) : -1;
+	ssh->no_docker |= status == NOT_FOUND;
+	last_words(p, &words);
+	sba_address_format(&ssh->address, where, sizeof(where));
+	int rc = sba_fail(err, SBA_ECONNECT, "no engine answers at %s: ssh: %s", where,
+			  words.len > 0 ? words.data : "it ended without a word");
+	return sba_hint(err, rc, "try it by hand:  ssh%s%s%s%s %s docker version",
+			ssh->address.user[0] ? " -l " : "", ssh->address.user,
+			ssh->address.port[0] ? " -p " : "", ssh->address.port, ssh->address.host);
+}
+
+/* ---- the transport ---- */
+
+static ssize_t ssh_read(struct sba_transport *base, void *buf, size_t len, struct sba_error *err)
+{
+	struct ssh_transport *t = (struct ssh_transport *)base;
+	ssize_t n = sba_plain_read(base, buf, len, err);
+	t->heard |= n > 0;
+	if ((n != 0 && n != SBA_ELOST) || t->heard)
+		return n;
+	return no_answer(t->ssh, t->own.pid > 0 ? &t->own : &t->ssh->forward, err);
+}
+
+static void ssh_close(struct sba_transport *base)
+{
+	struct ssh_transport *t = (struct ssh_transport *)base;
+	close(base->fd);
+	end(&t->own);
+	free(t);
+}
+
+static const struct sba_transport_ops ssh_ops = {
+	.read = ssh_read,
+	.write = sba_plain_write,
+	.shutdown_write = sba_plain_shutdown,
+	.close = ssh_close,
+};
+
+static int dial(struct ssh_transport *t, struct sba_error *err)
+{
+	static const char *const options[] = { "-o", "ClearAllForwardings=yes", NULL };
+	const char *path = t->ssh->address.path;
+	char command[sizeof(t->ssh->address.path) + 64];
+	/* sba_address_parse() lets no character pass that a shell would see. */
+	snprintf(command, sizeof(command), "docker%s%s system dial-stdio",
+		 path[0] ? " --host unix://" : "", path);
+	return start(t->ssh, options, command, &t->own, &t->base.fd, err);
+}
+
+static int join_forward(struct ssh_transport *t, struct sba_until until, struct sba_error *err)
+{
+	return sba_connect_unix(&t->ssh->address, &t->ssh->forward_to, until, &t->base.fd, err);
+}
+
+int sba_ssh_connect(struct sba_ssh *ssh, struct sba_until until, struct sba_transport **ret,
+		    struct sba_error *err)
+{
+	struct ssh_transport *t = calloc(1, sizeof(*t));
+	if (!t)
+		return sba_fail_nomem(err);
+	t->base = (struct sba_transport){ &ssh_ops, -1, POLLIN, POLLOUT };
+	t->own.words = -1;
+	t->ssh = ssh;
+	int rc = ssh->forward.pid > 0 ? join_forward(t, until, err) : dial(t, err);
+	if (rc < 0) {
+		free(t);
+		return rc;
+	}
+	*ret = &t->base;
+	return 0;
+}
+
+/* ---- forwarding the engine's socket ---- */
+
+bool sba_ssh_lacks_docker(const struct sba_ssh *ssh)
+{
+	return ssh->no_docker && ssh->forward.pid == 0;
+}
+
+/* The forward listens before the command at the other end is asked for. */
+static int await_forward(struct sba_ssh *ssh, struct sba_until until, struct sba_error *err)
+{
+	char said[64];
+	int rc = sba_wait_fd(ssh->forward_fd, POLLIN, until, err);
+	if (rc < 0)
+		return rc;
+	if (recv(ssh->forward_fd, said, sizeof(said), 0) <= 0)
+		return no_answer(ssh, &ssh->forward, err);
+	return 0;
+}
+
+int sba_ssh_forward(struct sba_ssh *ssh, struct sba_until until, struct sba_error *err)
+{
+	char way[sizeof(ssh->forward_to.sun_path) + sizeof(ssh->address.path) + 2];
+	const char *const options[] = { "-L", way,
+					"-o", "ExitOnForwardFailure=yes",
+					"-o", "StreamLocalBindMask=0177",
+					"-o", "ControlPath=none",
+					NULL };
+	snprintf(ssh->folder, sizeof(ssh->folder), "/tmp/sandbox-agent-ssh.XXXXXX");
+	if (!mkdtemp(ssh->folder)) {
+		ssh->folder[0] = '\0';
+		return sba_fail_errno(err, SBA_EIO, errno, "a folder for a forwarded socket");
+	}
+	ssh->forward_to.sun_family = AF_UNIX;
+	snprintf(ssh->forward_to.sun_path, sizeof(ssh->forward_to.sun_path), "%s/engine",
+		 ssh->folder);
+	snprintf(way, sizeof(way), "%s:%s", ssh->forward_to.sun_path,
+		 ssh->address.path[0] ? ssh->address.path : SBA_DEFAULT_SOCKET);
+	int rc = start(ssh, options, "echo; exec cat", &ssh->forward, &ssh->forward_fd, err);
+	return rc < 0 ? rc : await_forward(ssh, until, err);
+}
+
+/* ---- the handle ---- */
+
+int sba_ssh_new(const struct sba_address *a, struct sba_ssh **ret, struct sba_error *err)
+{
+	struct sba_ssh *ssh = calloc(1, sizeof(*ssh));
+	SBA_CLOSE int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	if (!ssh)
+		return sba_fail_nomem(err);
+	ssh->address = *a;
+	ssh->asks = terminal >= 0;
+	ssh->forward.words = ssh->forward_fd = -1;
+	*ret = ssh;
+	return 0;
+}
+
+void sba_ssh_free(struct sba_ssh *ssh)
+{
+	if (!ssh)
+		return;
+	sba_cleanup_close(&ssh->forward_fd);
+	end(&ssh->forward);
+	if (ssh->folder[0]) {
+		unlink(ssh->forward_to.sun_path);
+		rmdir(ssh->folder);
+	}
+	free(ssh);
+}
