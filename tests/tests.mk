@@ -8,6 +8,7 @@ WIRE := $(patsubst tests/%.c,%,$(wildcard tests/wire/*_test.c))
 INT  := $(patsubst tests/%.c,%,$(wildcard tests/integration/*_test.c))
 E2E  := $(patsubst tests/%.c,%,$(wildcard tests/e2e/*_test.c))
 FAULTS := $(patsubst tests/%.c,%,$(wildcard tests/faults/*_test.c))
+ALLOC := $(patsubst tests/%.c,%,$(wildcard tests/alloc/*_test.c))
 FUZZ := $(patsubst tests/%.c,%,$(wildcard tests/fuzz/*_fuzz.c))
 
 GUEST_OBJ   := $(patsubst %.c,$(B)/%.o,$(filter-out src/guest/main.c,$(GUEST_SRC)))
@@ -36,6 +37,17 @@ $(B)/tests/integration/channel_test: build/guest/guest-older build/guest/guest-n
 $(B)/tests/%_test: $(B)/tests/%_test.o $(B)/libsandbox-agent.a $(GUEST_OBJ) $(CLI_PARTS) $(SUPPORT_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $< $(parts) $(B)/libsandbox-agent.a $(TEST_LIBS)
+
+# The library with its allocations (jansson's too) led to tests/support/alloc_fail.c;
+# the unit and wire tests once more with it, as build/…/alloc/….
+$(B)/libsandbox-agent-alloc.a: $(B)/libsandbox-agent.a
+	$(call say,OBJCOPY,$@)
+	$(Q)objcopy $(foreach f,malloc calloc realloc strdup strndup,--redefine-sym $(f)=alloc_fail_$(f)) $< $@
+
+$(B)/alloc/%_test: $(B)/tests/%_test.o $(B)/libsandbox-agent-alloc.a $(GUEST_OBJ) $(CLI_PARTS) $(SUPPORT_OBJ)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $< $(parts) $(B)/libsandbox-agent-alloc.a $(TEST_LIBS)
 
 # A fuzz target that replays its corpus; `make fuzz` links libFuzzer instead.
 $(B)/tests/fuzz/%_fuzz: $(B)/tests/fuzz/%_fuzz.o $(B)/tests/fuzz/replay.o $(B)/libsandbox-agent.a \
@@ -92,6 +104,13 @@ check-e2e: check-build images ## the real CLIs with the scripted model
 
 .PHONY: e2e
 e2e: check-e2e ## the same for some of them: make e2e AGENTS="claude codex"
+
+.PHONY: check-alloc alloc-tests
+check-alloc: check-build ## every unit and wire test with allocations that fail
+	$(Q)$(asan) alloc-tests
+	$(Q)ci/run-tests --slow $(addprefix build/asan/,$(patsubst alloc/%,alloc/alloc/%,$(ALLOC)))
+	$(Q)ci/alloc $(addprefix build/asan/alloc/,$(UNIT) $(WIRE))
+alloc-tests: $(addprefix $(B)/alloc/,$(ALLOC) $(UNIT) $(WIRE))
 
 .PHONY: check-faults
 check-faults: check-build ## kills, restarts, full disks, a lot at once (10 minutes)

@@ -230,6 +230,9 @@ int sba_set_nonblock(int fd, bool on);
 
 /* ---- JSON (json.c) ---- */
 
+/* json_loadb() that fails where memory ran out, with errno ENOMEM; ret_where may
+ * be NULL. */
+json_t *sba_json_load(const char *text, size_t len, size_t flags, json_error_t *ret_where);
 /* Parses one document; duplicate keys, trailing text and invalid UTF-8 are
  * errors. `what` names it in the error. */
 int sba_json_parse(const char *text, size_t len, const char *what, json_t **ret,

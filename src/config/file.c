@@ -260,7 +260,7 @@ int sba_config_parse(struct sba_config *c, const struct sba_config_options *o, c
 {
 	json_error_t e;
 	struct reader r = { .c = c, .o = o, .file = c->file, .name = "" };
-	SBA_JSON json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+	SBA_JSON json_t *j = sba_json_load(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
 	if (!j && json_error_code(&e) == json_error_out_of_memory)
 		return sba_fail_nomem(err);
 	if (!j) {

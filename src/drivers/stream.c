@@ -102,10 +102,10 @@ static json_t *parse_mended(const char *line, size_t len)
 	if (b.failed || !b.data)
 		return NULL;
 	mend_escapes(b.data, b.len);
-	json_t *j = json_loadb(b.data, b.len, 0, NULL);
+	json_t *j = sba_json_load(b.data, b.len, 0, NULL);
 	/* Integers beyond int64 are legal JSON and an error to jansson. Only
 	 * then: the flag turns every integer of the line into a real. */
-	return j ? j : json_loadb(b.data, b.len, JSON_DECODE_INT_AS_REAL, NULL);
+	return j ? j : sba_json_load(b.data, b.len, JSON_DECODE_INT_AS_REAL, NULL);
 }
 
 static bool is_blank(const char *line, size_t len)
@@ -122,7 +122,7 @@ int sba_stream_object(struct sba_stream *s, void *state, const char *line, size_
 {
 	if (is_blank(line, len))
 		return 0;
-	SBA_JSON json_t *j = json_loadb(line, len, 0, NULL);
+	SBA_JSON json_t *j = sba_json_load(line, len, 0, NULL);
 	if (!j)
 		j = parse_mended(line, len);
 	if (!json_is_object(j))

@@ -7,6 +7,7 @@
  */
 #include "engine/private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,18 +16,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
+
+/* A socket's path is short: not in TMPDIR, wherever that is. */
+#define FORWARD_PARENT   "/tmp"
+#define FORWARD_NAME     "sandbox-agent-ssh."
+#define FORWARD_TEMPLATE FORWARD_PARENT "/" FORWARD_NAME "XXXXXX"
 
 enum {
 	SSH_ARGS_MAX = 32,
 	EXIT_MS = 500, /* for an ssh that has closed its output to end */
 	TERM_MS = 200, /* for one that was told to */
 	NOT_FOUND = 127,
+	FORWARD_NEW_S = 60,
 };
 
 struct ssh_process {
@@ -39,9 +48,9 @@ struct sba_ssh {
 	bool asks;      /* there is a terminal that it may ask on */
 	bool no_docker; /* the other end said so */
 	struct ssh_process forward;
-	int forward_fd;                                       /* its stdin and stdout */
-	struct sockaddr_un forward_to;                        /* where it listens */
-	char folder[sizeof("/tmp/sandbox-agent-ssh.XXXXXX")]; /* around that; "": none */
+	int forward_fd;                        /* its stdin and stdout */
+	struct sockaddr_un forward_to;         /* where it listens */
+	char folder[sizeof(FORWARD_TEMPLATE)]; /* around that; "": none */
 };
 
 struct ssh_transport {
@@ -277,6 +286,32 @@ bool sba_ssh_lacks_docker(const struct sba_ssh *ssh)
 	return ssh->no_docker && ssh->forward.pid == 0;
 }
 
+/* What a killed client left: a folder whose socket nobody listens on. One that is
+ * new may be about to get its socket. */
+static void sweep(void)
+{
+	DIR *dir = opendir(FORWARD_PARENT);
+	const struct dirent *entry;
+	while (dir && (entry = readdir(dir)) != NULL) {
+		struct sockaddr_un at = { .sun_family = AF_UNIX };
+		struct stat st;
+		char path[sizeof(FORWARD_PARENT) + sizeof(entry->d_name)];
+		if (!sba_starts_with(entry->d_name, FORWARD_NAME))
+			continue;
+		snprintf(path, sizeof(path), FORWARD_PARENT "/%s", entry->d_name);
+		int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/engine", path);
+		SBA_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (n < 0 || (size_t)n >= sizeof(at.sun_path) || lstat(path, &st) < 0 ||
+		    st.st_uid != geteuid() || time(NULL) - st.st_mtime < FORWARD_NEW_S ||
+		    connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 || errno == EAGAIN)
+			continue;
+		unlink(at.sun_path);
+		rmdir(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 /* The forward listens before the command at the other end is asked for. */
 static int await_forward(struct sba_ssh *ssh, struct sba_until until, struct sba_error *err)
 {
@@ -297,7 +332,8 @@ int sba_ssh_forward(struct sba_ssh *ssh, struct sba_until until, struct sba_erro
 					"-o", "StreamLocalBindMask=0177",
 					"-o", "ControlPath=none",
 					NULL };
-	snprintf(ssh->folder, sizeof(ssh->folder), "/tmp/sandbox-agent-ssh.XXXXXX");
+	sweep();
+	snprintf(ssh->folder, sizeof(ssh->folder), "%s", FORWARD_TEMPLATE);
 	if (!mkdtemp(ssh->folder)) {
 		ssh->folder[0] = '\0';
 		return sba_fail_errno(err, SBA_EIO, errno, "a folder for a forwarded socket");

@@ -336,7 +336,7 @@ static json_t *document_of(const char *raw, size_t len)
 	/* The last one of a stream may have no blank line behind it. */
 	if (sba_sse_next(&split, &raw, &len, &event, &event_len) ||
 	    sba_sse_next(&split, &blank, &blank_len, &event, &event_len))
-		doc = json_loadb(event, event_len, JSON_ALLOW_NUL, NULL);
+		doc = sba_json_load(event, event_len, JSON_ALLOW_NUL, NULL);
 	sba_sse_fini(&split);
 	return doc;
 }

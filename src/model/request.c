@@ -175,7 +175,7 @@ int sba_model_see_tool(struct sba_model_request *r, const struct sba_model_tool 
 static int load(struct sba_model_request *r, const char *body, size_t len, struct sba_error *err)
 {
 	json_error_t e;
-	r->doc = json_loadb(body, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
+	r->doc = sba_json_load(body, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
 	if (!r->doc)
 		return sba_fail(err, SBA_EPROTO, "the request is not JSON: line %d column %d: %s",
 				e.line, e.column, e.text);

@@ -121,7 +121,7 @@ static json_t *messages_whole(const struct sba_model_answer *a)
 		const struct sba_model_part *p = &a->parts[i];
 		json_t *input = NULL;
 		if (p->kind == SBA_MODEL_TOOL)
-			input = json_loadb(p->text, p->len, JSON_ALLOW_NUL, NULL);
+			input = sba_json_load(p->text, p->len, JSON_ALLOW_NUL, NULL);
 		json_array_append_new(content, block(p, p->text, p->len, input));
 	}
 	return message(a, content, stop_reason(a), usage(a, a->output_tokens, a->thinking_tokens));

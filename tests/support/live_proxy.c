@@ -34,14 +34,18 @@ struct live_proxy {
 	bool running;
 };
 
+/* Of an engine that is reached otherwise, SANDBOX_AGENT_TEST_SOCKET names the socket. */
 static int connect_engine(void)
 {
 	const struct sba_engine_info *info;
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	if (sba_engine_info(live.engine, &info, NULL) < 0 ||
-	    !sba_starts_with(info->host, "unix://"))
+	const char *path = getenv("SANDBOX_AGENT_TEST_SOCKET");
+	if (!path && sba_engine_info(live.engine, &info, NULL) == 0 &&
+	    sba_starts_with(info->host, "unix://"))
+		path = info->host + strlen("unix://");
+	if (!path)
 		return -1;
-	snprintf(to.sun_path, sizeof(to.sun_path), "%.100s", info->host + strlen("unix://"));
+	snprintf(to.sun_path, sizeof(to.sun_path), "%.100s", path);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0)
 		return fd;

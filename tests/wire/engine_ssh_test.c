@@ -13,6 +13,7 @@
 #include "support/fake_engine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
@@ -304,6 +305,20 @@ static void where_there_is_no_docker_program_its_socket_is_forwarded(void **stat
 	free(folder);
 }
 
+static void what_a_killed_client_left_of_a_forward_is_swept(void **state)
+{
+	struct world *w = *state;
+	struct sba_error err = { 0 };
+	char left[] = "/tmp/sandbox-agent-ssh.XXXXXX", fresh[] = "/tmp/sandbox-agent-ssh.XXXXXX";
+	const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	assert_true(mkdtemp(left) && mkdtemp(fresh));
+	assert_int_equal(utimensat(AT_FDCWD, left, old, 0), 0);
+	assert_int_equal(open_engine(w, "no docker", "ssh://far", NULL, 0, &err), 0);
+	assert_int_equal(access(left, F_OK), -1);
+	assert_int_equal(rmdir(fresh), 0);
+	end(w);
+}
+
 static void an_ssh_that_does_not_want_to_end_is_ended(void **state)
 {
 	struct world *w = *state;
@@ -370,6 +385,7 @@ int main(int argc, char **argv)
 		TEST(what_ssh_says_is_in_the_error),
 		TEST(without_an_ssh_program_that_is_said),
 		TEST(where_there_is_no_docker_program_its_socket_is_forwarded),
+		TEST(what_a_killed_client_left_of_a_forward_is_swept),
 		TEST(an_ssh_that_does_not_want_to_end_is_ended),
 		TEST(kill_9_of_us_ends_every_ssh),
 	};
