@@ -7,8 +7,8 @@
 #define GLOBAL(field) offsetof(struct cli, field)
 
 const struct cli_option cli_global_options[] = {
-	{ "host", 'H', CLI_STRING, "ENGINE", "the engine: unix:///path, tcp://host:port",
-	  GLOBAL(host), 0 },
+	{ "host", 'H', CLI_STRING, "ENGINE",
+	  "the engine: unix:///path, tcp://host:port, ssh://host", GLOBAL(host), 0 },
 	{ "config", 0, CLI_STRING, "FILE", "settings (~/.config/sandbox-agent/config.json)",
 	  GLOBAL(config_file), 0 },
 	{ "prefix", 0, CLI_STRING, "WORD", "first word of what things are called on the engine",

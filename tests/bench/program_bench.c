@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program as a process: how long its shortest command takes, and how much
- * anonymous memory it holds during a turn.
+ * The program as a process: how long its shortest command and one command inside
+ * take, and how much anonymous memory it holds during a turn and while a lot of
+ * output goes through it.
  *
- * usage: program_bench PROGRAM AGENT
+ * usage: program_bench PROGRAM AGENT IMAGE
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sandbox/sandbox.h"
 #include "support/bench.h"
 
 enum { TURNS = 3, LOOK_EVERY_MS = 20 };
@@ -49,16 +51,32 @@ static void measure_config(const char *program)
 	bench_print(&show);
 }
 
-static long most_of_turn(const char *program, const char *agent)
+/* One process for one command, the engine's own program in turns with ours. */
+static void measure_exec(const char *program, struct sba_sandbox *s)
 {
-	const char *const argv[] = { program,
-				     "--prefix",
-				     BENCH_PREFIX,
-				     "run",
-				     agent,
-				     "--offline",
-				     "write a quicksort in Python to /workspace/qs.py and run it",
-				     NULL };
+	static struct bench_series ours = { .name = "exec_program.ours", .unit = "ms" };
+	static struct bench_series docker = { .name = "exec_program.docker", .unit = "ms" };
+	const char *const ours_argv[] = {
+		program, "--prefix", BENCH_PREFIX, "exec", sba_sandbox_info(s)->name,
+		"--",    "true",     NULL
+	};
+	const char *const docker_argv[] = { "docker", "exec", sba_sandbox_container(s), "true",
+					    NULL };
+	for (int i = 2 * bench_rounds(); i > 0; i--) {
+		bench_settle();
+		double step = bench_now_ms();
+		bench_spawn(ours_argv);
+		bench_add_step(&ours, &step);
+		bench_spawn(docker_argv);
+		bench_add_step(&docker, &step);
+	}
+	bench_print(&ours);
+	bench_print(&docker);
+}
+
+/* The most anonymous memory that it ever had. */
+static long most_of(const char *program, const char *const *argv)
+{
 	const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
 	posix_spawn_file_actions_t files;
 	pid_t pid;
@@ -77,19 +95,57 @@ static long most_of_turn(const char *program, const char *agent)
 		nanosleep(&pause, NULL);
 	}
 	if (status != 0 || most < 0)
-		bench_die("%s run %s: failed with wait status %d", program, agent, status);
+		bench_die("%s %s: failed with wait status %d", program, argv[3], status);
 	return most;
+}
+
+static void measure_turns(const char *program, const char *agent)
+{
+	struct bench_series memory = { .name = "memory.ours", .unit = "KiB" };
+	const char *const argv[] = { program,
+				     "--prefix",
+				     BENCH_PREFIX,
+				     "run",
+				     agent,
+				     "--offline",
+				     "write a quicksort in Python to /workspace/qs.py and run it",
+				     NULL };
+	for (int i = 0; i < TURNS; i++)
+		bench_add(&memory, (double)most_of(program, argv));
+	bench_print(&memory);
+}
+
+static void measure_output(const char *program, struct sba_sandbox *s)
+{
+	struct bench_series memory = { .name = "memory_output.ours", .unit = "KiB" };
+	const char *const argv[] = {
+		program, "--prefix", BENCH_PREFIX, "exec", sba_sandbox_info(s)->name, "--", "head",
+		"-c",    "1G",       "/dev/zero",  NULL
+	};
+	bench_add(&memory, (double)most_of(program, argv));
+	bench_print(&memory);
 }
 
 int main(int argc, char **argv)
 {
-	struct bench_series memory = { .name = "memory.ours", .unit = "KiB" };
-	if (argc != 3)
-		bench_die("usage: program_bench PROGRAM AGENT");
+	struct sba_engine *e;
+	struct sba_error err;
+	if (argc != 4)
+		bench_die("usage: program_bench PROGRAM AGENT IMAGE");
 	measure_version(argv[1]);
+<<<<<<< HEAD
 	measure_config(argv[1]);
 	for (int i = 0; i < TURNS; i++)
 		bench_add(&memory, (double)most_of_turn(argv[1], argv[2]));
 	bench_print(&memory);
+=======
+	bench_must(sba_engine_open(NULL, &e, &err), &err);
+	struct sba_sandbox *s = bench_sandbox(e, argv[3]);
+	measure_exec(argv[1], s);
+	measure_output(argv[1], s);
+	bench_sandbox_end(s);
+	sba_engine_close(e);
+	measure_turns(argv[1], argv[2]);
+>>>>>>> 138c49f (docs, ci: ways to an engine; a benchmark of exec as a process)
 	return 0;
 }
