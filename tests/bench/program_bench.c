@@ -133,12 +133,7 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		bench_die("usage: program_bench PROGRAM AGENT IMAGE");
 	measure_version(argv[1]);
-<<<<<<< HEAD
 	measure_config(argv[1]);
-	for (int i = 0; i < TURNS; i++)
-		bench_add(&memory, (double)most_of_turn(argv[1], argv[2]));
-	bench_print(&memory);
-=======
 	bench_must(sba_engine_open(NULL, &e, &err), &err);
 	struct sba_sandbox *s = bench_sandbox(e, argv[3]);
 	measure_exec(argv[1], s);
@@ -146,6 +141,5 @@ int main(int argc, char **argv)
 	bench_sandbox_end(s);
 	sba_engine_close(e);
 	measure_turns(argv[1], argv[2]);
->>>>>>> 138c49f (docs, ci: ways to an engine; a benchmark of exec as a process)
 	return 0;
 }

@@ -427,7 +427,8 @@ static void a_fork_bomb_ends_at_its_deadline(void **state)
 	(void)state;
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .pids = 64 });
 	LIVE_RESULT bomb;
-	const char *const argv[] = { "sh", "-c", "b() { b | b & }; (b) & while :; do :; done", NULL };
+	const char *const argv[] = { "sh", "-c", "b() { b | b & }; (b) & while :; do :; done",
+				     NULL };
 	int64_t began = sba_now_ms();
 	live_exec(s, &(struct sba_exec_options){ .argv = argv, .timeout_ms = 2000 }, &bomb);
 	assert_true(sba_now_ms() - began < 25000);
