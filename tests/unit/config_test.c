@@ -624,7 +624,8 @@ static void a_command_that_fails_is_told_without_its_output(void **state)
 	char *key = NULL;
 	struct sba_error err;
 	assert_int_equal(sba_key_command(none, 0, NULL, &key, &err), SBA_ECONFIG);
-	assert_non_null(strstr(err.text, "No such file"));
+	/* Beneath valgrind a child that cannot be made to run ends as one of a shell does. */
+	assert_true(strstr(err.text, "No such file") || strstr(err.text, "exit status 127"));
 	assert_null(strstr(err.text, "secret"));
 }
 
