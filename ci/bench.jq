@@ -46,6 +46,7 @@ def figure(all):
 | {
     machine: { cpus: ($cpus | tonumber), kernel: $kernel, engine: $engine, load: ($load | tonumber) },
     figures: ([
+      { work: "recorded streams to events, slowest CLI", ours: "parse.slowest", min: 40 },
       { work: "exec of true, kept handle", ours: "exec.ours",
         alternative: "the three requests, raw", theirs: "exec.raw", max_ratio: 0.1 },
       { work: "exec of true, kept handle", ours: "exec.ours",

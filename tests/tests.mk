@@ -60,11 +60,22 @@ $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libsandbox-agent.a $(SUPPORT_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $< $(SUPPORT_OBJ) $(B)/libsandbox-agent.a $(TEST_LIBS)
 
--include $(wildcard $(B)/tests/*/*.d)
+# What the documentation shows; public headers only.
+EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
+$(B)/examples/%.o: examples/%.c Makefile
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(OPT) $(WARN) $(HARD) -Iinclude $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/examples/%: $(B)/examples/%.o $(B)/libsandbox-agent.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $< $(B)/libsandbox-agent.a $(PKG_LIBS) -lpthread -lm
+
+-include $(wildcard $(B)/tests/*/*.d) $(wildcard $(B)/examples/*.d)
 .SECONDARY:
 
 .PHONY: tests unit-tests library
-tests: all $(addprefix $(B)/tests/,$(UNIT) $(WIRE) $(INT) $(E2E) $(FUZZ))
+tests: all $(addprefix $(B)/tests/,$(UNIT) $(WIRE) $(INT) $(E2E) $(FUZZ)) $(EXAMPLES)
 unit-tests: $(addprefix $(B)/tests/,$(UNIT))
 library: $(B)/libsandbox-agent.a $(B)/sandbox-agent
 
