@@ -50,7 +50,8 @@ static int write_at(int fd, const char *s, size_t len, uint64_t offset, struct s
 	return 0;
 }
 
-int sba_content_write(int fd, const struct sba_tar_piece *piece, struct sba_error *err)
+int sba_content_write(int fd, const struct sba_tar_piece *piece, uint64_t *ret_end,
+		      struct sba_error *err)
 {
 	const char *s = piece->data;
 	size_t at = 0;
@@ -61,6 +62,8 @@ int sba_content_write(int fd, const struct sba_tar_piece *piece, struct sba_erro
 		if (rc < 0)
 			return rc;
 		at += n;
+		if (n > 0)
+			*ret_end = piece->offset + at;
 	}
 	return 0;
 }

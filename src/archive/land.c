@@ -139,9 +139,10 @@ static int receive(struct landing *l, int fd, uint64_t size, struct sba_error *e
 {
 	struct sba_tar_piece piece;
 	const uint64_t before = l->report.bytes;
+	uint64_t end = 0;
 	int rc;
 	while ((rc = sba_tar_in_data(l->in, size, &piece, err)) > 0) {
-		rc = sba_content_write(fd, &piece, err);
+		rc = sba_content_write(fd, &piece, &end, err);
 		if (rc < 0)
 			return sba_wrap(err, rc, "'%s'", l->rel);
 		l->report.bytes = before + piece.offset + piece.len;
@@ -150,7 +151,7 @@ static int receive(struct landing *l, int fd, uint64_t size, struct sba_error *e
 	if (rc < 0)
 		return rc;
 	/* A hole at the end has no piece. */
-	if (ftruncate(fd, (off_t)size) < 0)
+	if (end != size && ftruncate(fd, (off_t)size) < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "set the size of '%s'", l->rel);
 	l->report.bytes = before + size;
 	return 0;

@@ -144,8 +144,9 @@ int sba_tar_in_data(struct sba_tar_in *in, uint64_t size, struct sba_tar_piece *
 
 /* ---- content of landed files (content.c) ---- */
 
-/* Writes at an offset of a new file; blocks of zeros become holes. */
-int sba_content_write(int fd, const struct sba_tar_piece *piece,
+/* Writes at an offset of a new file; blocks of zeros become holes. *ret_end is
+ * where the last byte was written, and stays where there was none. */
+int sba_content_write(int fd, const struct sba_tar_piece *piece, uint64_t *ret_end,
 		      struct sba_error *err) SBA_MUST_CHECK;
 /* Copies `size` bytes into a new file: shared extents where the file system
  * can, holes stay holes. */

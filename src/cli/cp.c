@@ -304,6 +304,8 @@ static int copy(struct cli *cli, const struct cp_options *o, const struct side *
 	free(c.dest);
 	if (cli_signals_caught())
 		return cli_signals_exit(cli, 1, "nothing of it is in place");
+	if (rc == SBA_ELIMIT && !*err.hint)
+		snprintf(err.hint, sizeof(err.hint), "more of it:  --max-size, --max-files");
 	return rc < 0 ? cli_report(cli, &err) : 0;
 }
 

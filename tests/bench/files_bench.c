@@ -25,15 +25,17 @@ extern char **environ;
 
 enum { OUT_MIB = 512, IN_MIB = 256, MANY = 10000, SMALL = 4096, PATH_SIZE = 512 };
 enum work { OUT_BIG, OUT_MANY, IN_BIG, IN_MANY, WORKS };
-enum way { OURS, DOCKER, RAW, WAYS };
+enum way { OURS, DOCKER, RAW, KEPT, WAYS };
 
 static struct bench_series series[WORKS][WAYS] = {
 	[OUT_BIG] = { { .name = "files_out_big.ours", .unit = "ms" },
 		      { .name = "files_out_big.docker", .unit = "ms" },
-		      { .name = "files_out_big.raw", .unit = "ms" } },
+		      { .name = "files_out_big.raw", .unit = "ms" },
+		      { .name = "files_out_big.kept", .unit = "ms" } },
 	[OUT_MANY] = { { .name = "files_out_many.ours", .unit = "ms" },
 		       { .name = "files_out_many.docker", .unit = "ms" },
-		       { .name = "files_out_many.raw", .unit = "ms" } },
+		       { .name = "files_out_many.raw", .unit = "ms" },
+		       { .name = "files_out_many.kept", .unit = "ms" } },
 	[IN_BIG] = { { .name = "files_in_big.ours", .unit = "ms" },
 		     { .name = "files_in_big.docker", .unit = "ms" } },
 	[IN_MANY] = { { .name = "files_in_many.ours", .unit = "ms" },
@@ -116,7 +118,17 @@ static void by_hand(struct world *w, enum work work)
 	bench_raw_close(&raw);
 }
 
-static void (*const ways[WAYS])(struct world *w, enum work work) = { by_ours, by_docker, by_hand };
+/* By a handle that has its channel. */
+static void by_kept(struct world *w, enum work work)
+{
+	char from[PATH_SIZE], to[PATH_SIZE];
+	struct sba_error err;
+	name_sides(w, work, "", from, to);
+	bench_must(sba_sandbox_download(w->sandbox, from + 1, to, NULL, NULL, &err), &err);
+}
+
+static void (*const ways[WAYS])(struct world *w, enum work work) = { by_ours, by_docker, by_hand,
+								     by_kept };
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {

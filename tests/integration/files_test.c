@@ -271,6 +271,20 @@ static void a_work_tree_goes_in_without_what_is_the_hosts(void **state)
 	assert_string_equal(said, ".git\n.gitignore\nmain.c\nnew.c\n1000\n1000\n1000\n1000\nnew\n");
 }
 
+/* C-110: its .git is a file that leads to a path of this host. */
+static void a_linked_work_tree_goes_in_with_its_history(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	GIT(live_path("project"), "worktree", "add", "-q", live_path("linked"));
+	if (sba_sandbox_add_workspace(box, live_path("linked"), "/srv/linked", NULL, NULL, &err) <
+	    0)
+		fail_msg("%s", err.text);
+	SBA_FREE char *said = live_sh_out(box, "cd /srv/linked && cat main.c .git/HEAD && "
+					       "test -d .git/objects && echo history");
+	assert_string_equal(said, "int main;\nref: refs/heads/linked\nhistory\n");
+}
+
 static void git_status_works_inside(void **state)
 {
 	(void)state;
@@ -323,6 +337,7 @@ int main(void)
 		LIVE_STEP(what_nobody_can_write_and_the_root_are_refused),
 		LIVE_STEP(a_file_in_the_way_of_a_folder_is_told),
 		LIVE_STEP(a_work_tree_goes_in_without_what_is_the_hosts),
+		LIVE_STEP(a_linked_work_tree_goes_in_with_its_history),
 		LIVE_STEP(git_status_works_inside),
 		LIVE_STEP(a_plain_folder_goes_in_whole_to_a_path_of_choice),
 		LIVE_STEP(the_shared_sandbox_is_removed_and_nothing_is_left),
