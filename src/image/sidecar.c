@@ -63,13 +63,16 @@ int sba_image_sidecar(struct sba_engine *e, const char *repository, const struct
 
 /* ---- sweeping the others ---- */
 
-/* The hash in a reference of ours; NULL if it is none. */
+/* The hash in a reference of ours; NULL if it is none. Podman puts the first of
+ * these before the name of what was loaded, the second before what was imported. */
 static const char *hash_of(const char *ref, const char *repository)
 {
-	static const char podmans[] = "localhost/";
+	static const char *const podmans[] = { "localhost/", "docker.io/library/" };
 	size_t len = strlen(repository);
-	if (sba_starts_with(ref, podmans))
-		ref += strlen(podmans);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(podmans); i++) {
+		if (sba_starts_with(ref, podmans[i]))
+			ref += strlen(podmans[i]);
+	}
 	if (!sba_starts_with(ref, repository) || !sba_starts_with(ref + len, ":" TAG))
 		return NULL;
 	const char *hash = ref + len + strlen(":" TAG);
