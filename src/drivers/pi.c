@@ -13,6 +13,7 @@
 struct pi {
 	bool streamed; /* the message under way has shown itself in deltas */
 	bool settled;
+	bool strayed;  /* it was to go on with a session and began another */
 	char *failure; /* of the last request, until it is asked again; NULL: none */
 };
 
@@ -122,12 +123,18 @@ static int on_update(struct sba_stream *s, struct pi *p, const json_t *line)
 				sba_json_str(event, "delta"));
 }
 
-static int on_message_start(struct sba_stream *s SBA_UNUSED, struct pi *p, const json_t *line)
+/* A session's first message is the system's, which no later turn repeats: a
+ * session of another folder is not found, and one of its name begun. */
+static int on_message_start(struct sba_stream *s, struct pi *p, const json_t *line)
 {
 	const char *role = sba_json_str(line, "message.role");
 	if (role && strcmp(role, "assistant") == 0)
 		p->streamed = false;
-	return 0;
+	if (!role || strcmp(role, "system") != 0 || p->strayed || !sba_stream_resumes(s))
+		return 0;
+	p->strayed = true;
+	return sba_stream_notice(s, "pi does not remember what was said before: it finds "
+				    "a session only in the folder where it began");
 }
 
 static int on_blocks(struct sba_stream *s, const json_t *content)

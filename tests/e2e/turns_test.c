@@ -62,6 +62,17 @@ static int begin(void **state)
 	return rc;
 }
 
+/* Five CLIs one after another, some of which take many seconds to start. */
+static int turns_begin(void **state)
+{
+	enum { LIMIT_S = 480 };
+	int rc = live_test_begin(state);
+	alarm(LIMIT_S);
+	return rc;
+}
+
+#define TURNS_TEST(f) cmocka_unit_test_setup_teardown(f, turns_begin, live_test_end)
+
 static void up(const char *agent, const char *name)
 {
 	LIVE_CHILD c;
@@ -411,18 +422,18 @@ static void the_token_is_in_no_file_inspect_or_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LIVE_TEST(the_demo_writes_runs_and_brings_home_a_quicksort),
-		LIVE_TEST(a_run_is_readable_in_words),
-		LIVE_TEST(a_second_turn_remembers_the_first),
-		LIVE_TEST(a_prompt_of_a_megabyte_arrives),
-		LIVE_TEST(a_refused_key_is_the_models_error_and_soon),
-		LIVE_TEST(a_model_that_is_not_there_is_the_models_error),
-		LIVE_TEST(too_many_requests_are_retried_but_not_for_ever),
-		LIVE_TEST(a_stream_that_breaks_off_ends_the_turn),
-		LIVE_TEST(interrupt_ends_all),
-		LIVE_TEST(a_killed_client_leaves_nothing_after_the_keepalive),
-		LIVE_TEST(the_token_is_in_no_file_inspect_or_event),
-		LIVE_TEST(live_nothing_is_left),
+		TURNS_TEST(the_demo_writes_runs_and_brings_home_a_quicksort),
+		TURNS_TEST(a_run_is_readable_in_words),
+		TURNS_TEST(a_second_turn_remembers_the_first),
+		TURNS_TEST(a_prompt_of_a_megabyte_arrives),
+		TURNS_TEST(a_refused_key_is_the_models_error_and_soon),
+		TURNS_TEST(a_model_that_is_not_there_is_the_models_error),
+		TURNS_TEST(too_many_requests_are_retried_but_not_for_ever),
+		TURNS_TEST(a_stream_that_breaks_off_ends_the_turn),
+		TURNS_TEST(interrupt_ends_all),
+		TURNS_TEST(a_killed_client_leaves_nothing_after_the_keepalive),
+		TURNS_TEST(the_token_is_in_no_file_inspect_or_event),
+		TURNS_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, begin, live_end);
 }

@@ -19,7 +19,7 @@ static struct recording rows[] = {
 	{ .name = "plain", .verdict = SBA_VERDICT_OK, .session = "01a22824-743a-71b3-ab74-f531b7dbf557", .text = "PONG", .usage = { 1016, 100, 7, 3, 0.00094 } },
 	{ .name = "providerunknown", .exit_status = 1, .verdict = SBA_VERDICT_AGENT_FAILED, .error = "pi ended with exit status 1", .stderr_file = "tests/fixtures/pi/providerunknown.stderr" },
 	{ .name = "session_fork", .verdict = SBA_VERDICT_OK, .session = "01a22825-a106-75fd-972f-ead83f47b7e5", .text = "msgs=8", .usage = { 1048, 100, 7, 3, 0.000972 } },
-	{ .name = "session_resume", .verdict = SBA_VERDICT_OK, .session = "01a22825-9b6f-70ed-ac33-822dd7d9ef71", .text = "msgs=4", .usage = { 1046, 100, 7, 3, 0.00097 } },
+	{ .name = "session_resume", .resumes = "01a22825-9b6f-70ed-ac33-822dd7d9ef71", .verdict = SBA_VERDICT_OK, .session = "01a22825-9b6f-70ed-ac33-822dd7d9ef71", .text = "msgs=4", .usage = { 1046, 100, 7, 3, 0.00097 } },
 	{ .name = "sigint_slow", .exit_status = 130, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "01a22828-2983-7520-9456-3705cd9e972e", .text = "one two ", .error = "pi was ended by signal 2" },
 	{ .name = "sigkill_tool", .exit_status = 137, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "01a22828-456c-7795-9b60-d059a5d6fdbd", .tools = "bash=open", .usage = { 1083, 100, 7, 3, 0.0010069999999999999 }, .error = "pi was ended by signal 9" },
 	{ .name = "sigterm_tool", .exit_status = 143, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "01a22828-377e-7053-9f18-1c315c2a6354", .tools = "bash=open", .usage = { 1081, 100, 7, 3, 0.0010049999999999998 }, .error = "pi was ended by signal 15" },
@@ -124,6 +124,23 @@ static void an_exit_of_0_after_a_failure_is_no_success(void **state)
 	play_end(&p);
 }
 
+static void a_session_that_was_begun_anew_is_told(void **state)
+{
+	static const char first[] =
+		"{\"type\":\"message_start\",\"message\":{\"role\":\"system\"}}";
+	static const char next[] = "{\"type\":\"message_start\",\"message\":{\"role\":\"user\"}}";
+	struct play p;
+	(void)state;
+	play_begin_with(&p, &(struct sba_stream_options){ .driver = sba_driver_find("pi"),
+							  .resumes = "s-1" });
+	play_line(&p, next);
+	assert_int_equal(p.n[SBA_EVENT_NOTICE], 0);
+	play_line(&p, first);
+	play_line(&p, first);
+	assert_int_equal(p.n[SBA_EVENT_NOTICE], 1);
+	play_end(&p);
+}
+
 /* As when a session of another folder is asked for: it exits with 0 at once. */
 static void a_turn_that_never_was_is_no_success(void **state)
 {
@@ -213,6 +230,7 @@ int main(void)
 		cmocka_unit_test_setup(a_request_that_was_asked_again_with_success_is_no_failure,
 				       play_limit),
 		cmocka_unit_test_setup(an_exit_of_0_after_a_failure_is_no_success, play_limit),
+		cmocka_unit_test_setup(a_session_that_was_begun_anew_is_told, play_limit),
 		cmocka_unit_test_setup(a_turn_that_never_was_is_no_success, play_limit),
 		cmocka_unit_test_setup(calls_that_run_at_once_keep_apart, play_limit),
 		cmocka_unit_test_setup(unknown_lines_are_noted_and_counted, play_limit),
