@@ -141,7 +141,9 @@ static void orphans_are_buried(void **state)
 	(void)state;
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ 0 });
 	SBA_FREE char *said = live_sh_out(
-		s, "i=0; while [ $i -lt 100 ]; do (true & true) & i=$((i+1)); done; wait; "
+		s, "i=0; while [ $i -lt 100 ]; do (true & true) & i=$((i+1)); done; wait; i=0; "
+		   "while grep -qs '^State:.*Z' /proc/[0-9]*/status && [ $i -lt 100 ]; do "
+		   "sleep 0.05; i=$((i+1)); done; "
 		   "grep -l '^State:.*Z' /proc/[0-9]*/status 2>/dev/null | wc -l");
 	assert_string_equal(said, "0\n");
 	live_remove(s);
