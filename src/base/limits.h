@@ -45,7 +45,7 @@ enum {
 	/* files in and out */
 	SBA_TRANSFER_STALL_MS = 60 * 1000, /* a transfer of which nothing moves */
 
-	SBA_AHEAD_MAX = SBA_MIB,       /* received from the engine and not yet used */
+	SBA_AHEAD_MAX = 4 * SBA_MIB,   /* received from the engine and not yet used */
 	SBA_AHEAD_FULL_MS = 30 * 1000, /* a reader that takes nothing */
 
 	/* archive */
