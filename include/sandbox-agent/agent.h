@@ -65,9 +65,15 @@ struct sba_turn_options {
 	int64_t timeout_ms;      /* of the turn; default 30 min; -1: none */
 	int64_t idle_timeout_ms; /* no event, no byte; default 10 min; -1: none */
 	const char *workdir;     /* NULL: /workspace */
+	int64_t wait_ms; /* for a turn under way, of whatever client; 0: not at all, -1: for ever */
+	/* A side branch: answers with what the main session knows and leaves it, byte for
+	 * byte, as it was. What its tools do to files stays. SBA_EUNSUPPORTED: not with
+	 * this driver. */
+	bool aside;
 };
 
-/* Begins a turn on the agent's main session (which this starts or resumes). */
+/* Begins a turn on the agent's main session (which this starts or resumes).
+ * SBA_EBUSY: another turn of it is under way. */
 SBA_API int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *options,
 			   struct sba_turn **ret, struct sba_error *err);
 /* The next event, waiting wait_ms at most (-1: for ever): 1 and *ret (lent
@@ -92,7 +98,9 @@ struct sba_turn_result {
 };
 /* Valid once sba_turn_next() has returned 0; drains what is left otherwise. */
 SBA_API void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret);
-/* Ends the turn and the CLI inside. Async-signal-safe, idempotent. */
+/* Stops the turn by the CLI's own means, and harder after five seconds; what was
+ * said until then is the result's text. Goes on while sba_turn_next() or
+ * sba_turn_result() is called. Async-signal-safe, idempotent. */
 SBA_API void sba_turn_cancel(struct sba_turn *t);
 SBA_API void sba_turn_free(struct sba_turn *t); /* NULL is allowed */
 

@@ -37,6 +37,11 @@ struct sba_turn_spec {
 	const char *model;       /* NULL: the CLI's own default */
 	const char *session;     /* resume this one; NULL: a new one */
 	const char *new_session; /* a fresh UUID for a new one, for CLIs that take one */
+	/* A side branch: the answer comes from what `session` knows, and afterwards the CLI
+	 * keeps nothing of it. `scratch`: a folder for the turn alone, where the CLI has no
+	 * such way of its own and a copy of what it keeps is needed; else NULL. */
+	bool aside;
+	const char *scratch;
 	const char *const *program; /* NULL-ended: of the sandbox (info->program), or NULL */
 };
 
@@ -123,6 +128,8 @@ SBA_API void sba_outcome_set(struct sba_stream *s, struct sba_outcome *o, enum s
 
 /* ---- the table ---- */
 
+struct sba_store; /* how the library's own drivers get at the CLI's sessions */
+
 struct sba_driver {
 	size_t size;         /* sizeof(struct sba_driver): tells old from new */
 	const char *name;    /* "claude"; letters, digits, '-' and '_' */
@@ -147,6 +154,12 @@ struct sba_driver {
 	 * process that had to be ended after its last word. May be NULL. */
 	void (*finish)(struct sba_stream *s, void *state, int exit_status,
 		       struct sba_outcome *outcome);
+	/* Where the CLI looks for instructions, beneath the home of the sandbox's user:
+	 * a file, and a folder with one folder for each skill. NULL: nowhere. */
+	const char *rules;
+	const char *skills;
+	int interrupt;                 /* the signal that stops a turn; 0: SIGINT */
+	const struct sba_store *store; /* NULL: its sessions cannot be got at */
 };
 
 #ifdef __cplusplus

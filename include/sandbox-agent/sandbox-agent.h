@@ -13,6 +13,7 @@
 #include <sandbox-agent/model.h>
 #include <sandbox-agent/process.h>
 #include <sandbox-agent/sandbox.h>
+#include <sandbox-agent/session.h>
 #include <sandbox-agent/text.h>
 #include <sandbox-agent/version.h>
 

@@ -182,6 +182,7 @@ void sba_agent_close(struct sba_agent *a)
 	json_decref(a->program);
 	free(a->model_name);
 	free(a->kept);
+	free(a->home);
 	free(a);
 }
 

@@ -29,3 +29,10 @@ int sba_agent_place_files(struct sba_agent *a, struct sba_error *err)
 	memcpy(a->files, mark, sizeof(mark));
 	return 0;
 }
+
+int sba_agent_workdir(struct sba_agent *a, struct sba_error *err)
+{
+	int rc = a->workdir_known ? 0 : sba_sandbox_make_dir(a->sandbox, SBA_AGENT_WORKDIR, err);
+	a->workdir_known = rc == 0;
+	return rc;
+}

@@ -10,6 +10,8 @@
 
 enum { SBA_TOKEN_BYTES = 16 };
 
+#define SBA_AGENT_WORKDIR "/workspace"
+
 struct sba_agent {
 	struct sba_sandbox *sandbox;
 	const struct sba_driver *driver;
@@ -23,10 +25,12 @@ struct sba_agent {
 	int64_t max_tokens; /* 0: no limit */
 	bool budget_told;   /* that most of it is spent */
 	bool one_turn;
+	bool workdir_known;                   /* it is there */
 	bool state_known;                     /* the fields below were read or set */
 	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
 	int64_t turns;
 	char files[SBA_FILES_MARK]; /* which of the driver's files are in the sandbox */
+	char *home;                 /* of the sandbox's user; NULL: not asked yet */
 	char *kept;                 /* by the driver, for the next turn; NULL: nothing */
 };
 
@@ -36,13 +40,36 @@ int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CH
 /* A turn has begun in that session. */
 int sba_agent_save_state(struct sba_agent *a, const char *session,
 			 struct sba_error *err) SBA_MUST_CHECK;
+/* The main session is another now; "": the next turn begins anew. */
+int sba_agent_set_session(struct sba_agent *a, const char *session,
+			  struct sba_error *err) SBA_MUST_CHECK;
 /* What the driver keeps for the next turn. */
 int sba_agent_save_kept(struct sba_agent *a, const char *kept,
 			struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- files.c: what the driver needs inside ---- */
 
+/* The agent's working directory is there: an image that is not ours need not have it. */
+int sba_agent_workdir(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
+
 int sba_agent_place_files(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- inside.c: the sandbox as a store sees it ---- */
+
+/* Lends from the agent. */
+int sba_agent_inside(struct sba_agent *a, struct sba_inside *ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* A folder for one turn, and its end. */
+int sba_agent_scratch(const struct sba_inside *in, char ret[SBA_SCRATCH_MAX],
+		      struct sba_error *err) SBA_MUST_CHECK;
+void sba_agent_scratch_drop(const struct sba_inside *in, const char *scratch);
+
+/* ---- lock.c: one turn at a time, whoever begins it ---- */
+
+/* SBA_EBUSY: a turn is under way, and was for all of wait_ms (-1: for ever). What
+ * is known of the state is read anew after it. */
+int sba_agent_lock(struct sba_agent *a, int64_t wait_ms, struct sba_lock **ret,
+		   struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- queue.c: events that a line gave, until the caller has taken them ---- */
 

@@ -35,6 +35,8 @@ static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_err
 	const char *files = sba_json_str(j, "files"), *kept = sba_json_str(j, "kept");
 	if (files && strlen(files) < sizeof(a->files))
 		memcpy(a->files, files, strlen(files) + 1);
+	free(a->kept);
+	a->kept = NULL;
 	if (kept && strlen(kept) <= SBA_KEPT_MAX && !(a->kept = strdup(kept)))
 		return sba_fail_nomem(err);
 	int64_t turns = sba_json_int(j, "turns", 0);
@@ -90,6 +92,17 @@ int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_er
 	snprintf(a->session, sizeof(a->session), "%s", session);
 	a->turns++;
 	a->state_known = true;
+	return 0;
+}
+
+int sba_agent_set_session(struct sba_agent *a, const char *session, struct sba_error *err)
+{
+	int rc = write_state(a, session, a->turns, NULL, err);
+	if (rc < 0)
+		return rc;
+	snprintf(a->session, sizeof(a->session), "%s", session);
+	free(a->kept);
+	a->kept = NULL;
 	return 0;
 }
 

@@ -7,19 +7,20 @@
 #include "agent/private.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/limits.h"
 
-#define DEFAULT_WORKDIR "/workspace"
-
 enum {
 	TURN_MS = 30 * 60 * 1000,
 	IDLE_MS = 10 * 60 * 1000,
 	/* Some CLIs do not exit after their last word. */
 	DONE_GRACE_MS = 10 * 1000,
+	/* For a CLI to end its turn by its own means. */
+	INTERRUPT_MS = 5 * 1000,
 	LOOK_MS = 1000,
 };
 
@@ -29,7 +30,11 @@ enum ended_by { BY_ITSELF, BY_CALLER, BY_IDLENESS, BY_GRACE, BY_LOOP };
 struct sba_turn {
 	struct sba_agent *agent;
 	struct sba_process *process;
-	uint16_t model_port; /* inside; 0: none yet */
+	struct sba_lock *lock; /* NULL in a sandbox that ends with the turn */
+	bool aside;
+	char scratch[SBA_SCRATCH_MAX]; /* of a turn aside; "": none */
+	int64_t interrupted_ms;        /* when the CLI was asked to stop; 0: it was not */
+	uint16_t model_port;           /* inside; 0: none yet */
 	char new_session[37];
 	struct sba_stream *stream;
 	struct sba_event_queue events;
@@ -87,6 +92,8 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 		.model = a->model_name,
 		.session = *a->session ? a->session : NULL,
 		.new_session = t->new_session,
+		.aside = t->aside,
+		.scratch = *t->scratch ? t->scratch : NULL,
 		.program = program,
 	};
 	struct sba_command command = { 0 };
@@ -95,7 +102,7 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 		const struct sba_exec_options exec = {
 			.argv = (const char *const *)command.argv.v,
 			.env = (const char *const *)command.env.v,
-			.workdir = o->workdir ? o->workdir : DEFAULT_WORKDIR,
+			.workdir = o->workdir ? o->workdir : SBA_AGENT_WORKDIR,
 			.timeout_ms = o->timeout_ms < 0 ? 0
 				      : o->timeout_ms   ? o->timeout_ms
 							: TURN_MS,
@@ -121,6 +128,26 @@ static int start_stream(struct sba_turn *t, struct sba_error *err)
 	return sba_stream_new(&options, &t->stream, err);
 }
 
+/* What the CLI keeps stays as it is: by its own means, or with a copy to work on. */
+static int step_aside(struct sba_turn *t, struct sba_error *err)
+{
+	struct sba_agent *a = t->agent;
+	const struct sba_store *store = a->driver->store;
+	struct sba_inside in;
+	t->aside = true;
+	if (!store)
+		return sba_fail(err, SBA_EUNSUPPORTED, "%s has no way to leave no trace",
+				a->driver->name);
+	if (!store->aside)
+		return 0;
+	int rc = sba_agent_inside(a, &in, err);
+	if (rc == 0)
+		rc = sba_agent_scratch(&in, t->scratch, err);
+	if (rc == 0 && *a->session)
+		rc = store->aside(store, &in, a->session, t->scratch, err);
+	return rc;
+}
+
 static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sba_error *err)
 {
 	t->prompt_len = o->prompt_len ? o->prompt_len : strlen(o->prompt);
@@ -135,10 +162,13 @@ static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sb
 		t->events.secret = sba_relay_secret(t->agent->relay);
 		sba_relay_new_turn(t->agent->relay);
 	}
-	int rc = sba_agent_load_state(t->agent, err);
-	/* An image that is not ours need not have it. */
+	int rc = t->agent->one_turn ? 0 : sba_agent_lock(t->agent, o->wait_ms, &t->lock, err);
+	if (rc == 0)
+		rc = sba_agent_load_state(t->agent, err);
 	if (rc == 0 && !o->workdir)
-		rc = sba_sandbox_make_dir(t->agent->sandbox, DEFAULT_WORKDIR, err);
+		rc = sba_agent_workdir(t->agent, err);
+	if (rc == 0 && o->aside)
+		rc = step_aside(t, err);
 	if (rc == 0)
 		rc = sba_agent_place_files(t->agent, err);
 	if (rc == 0)
@@ -336,7 +366,7 @@ static void judge_exit(struct sba_turn *t, const struct sba_exit *e)
 static void keep_session(struct sba_turn *t)
 {
 	const char *session = sba_stream_session(t->stream);
-	if (!session || t->session_kept)
+	if (!session || t->session_kept || t->aside)
 		return;
 	t->session_kept = true;
 	t->state_rc = sba_agent_save_state(t->agent, session, &t->state_error);
@@ -347,7 +377,7 @@ static void keep_session(struct sba_turn *t)
 static void keep_state(struct sba_turn *t)
 {
 	if (t->result.verdict == SBA_VERDICT_SANDBOX_BROKEN ||
-	    t->result.verdict == SBA_VERDICT_ENGINE_LOST)
+	    t->result.verdict == SBA_VERDICT_ENGINE_LOST || t->aside)
 		return;
 	keep_session(t);
 	if (t->state_rc == 0)
@@ -380,6 +410,15 @@ static void hide_key(struct sba_turn *t)
 	t->result.text = t->answer ? t->answer : "";
 }
 
+static void clear_up(struct sba_turn *t)
+{
+	struct sba_inside in;
+	if (*t->scratch && sba_agent_inside(t->agent, &in, NULL) == 0)
+		sba_agent_scratch_drop(&in, t->scratch);
+	t->scratch[0] = '\0';
+	sba_lock_free(sba_move(&t->lock));
+}
+
 static void finish(struct sba_turn *t)
 {
 	struct sba_exit end;
@@ -399,6 +438,7 @@ static void finish(struct sba_turn *t)
 	}
 	t->result.duration_ms = sba_now_ms() - t->began_ms;
 	keep_state(t);
+	clear_up(t);
 	if (t->state_rc < 0 && t->result.verdict == SBA_VERDICT_OK) {
 		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;
 		t->result.error = t->state_error;
@@ -459,14 +499,31 @@ static void end_process(struct sba_turn *t, enum ended_by why)
 	sba_process_cancel(t->process);
 }
 
+/* First as a person would: most CLIs then say what they have, and all keep what
+ * they did. When the next look is due if that does not help. */
+static int64_t interrupt(struct sba_turn *t, int64_t now)
+{
+	const struct sba_driver *d = t->agent->driver;
+	if (t->interrupted_ms == 0) {
+		t->interrupted_ms = now;
+		if (sba_process_signal(t->process, d->interrupt ? d->interrupt : SIGINT, NULL) < 0)
+			t->interrupted_ms = now - INTERRUPT_MS;
+	}
+	if (now - t->interrupted_ms >= INTERRUPT_MS)
+		end_process(t, BY_CALLER);
+	return t->interrupted_ms + INTERRUPT_MS;
+}
+
 /* Ends what must be ended; returns how long the next wait may be. */
 static int64_t watch(struct sba_turn *t)
 {
 	int64_t now = sba_now_ms(), next = SBA_NEVER;
-	if (atomic_load(&t->canceled))
-		end_process(t, BY_CALLER);
+	if (atomic_load(&t->canceled) && t->ended_by == BY_ITSELF)
+		next = interrupt(t, now);
 	if (sba_stream_stuck(t->stream))
 		end_process(t, BY_LOOP);
+	if (next != SBA_NEVER)
+		return t->ended_by != BY_ITSELF ? -1 : next > now ? next - now : 0;
 	if (t->done_ms) {
 		next = t->done_ms + DONE_GRACE_MS;
 		if (now >= next)
@@ -590,7 +647,6 @@ void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret)
 void sba_turn_cancel(struct sba_turn *t)
 {
 	atomic_store(&t->canceled, true);
-	sba_process_cancel(t->process);
 	sba_event_fire(t->notices.fd);
 }
 
@@ -599,6 +655,7 @@ void sba_turn_free(struct sba_turn *t)
 	if (!t)
 		return;
 	sba_process_free(t->process);
+	clear_up(t);
 	if (t->model_port)
 		sba_sandbox_unforward(t->agent->sandbox, t->agent->host_port);
 	sba_stream_free(t->stream);

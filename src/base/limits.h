@@ -68,6 +68,8 @@ enum {
 	SBA_SAID_MAX = 512,                          /* the last words of a program that failed */
 	SBA_SESSION_MAX = 256 * SBA_MIB,             /* what a CLI keeps of one session */
 	SBA_SESSIONS_MAX = 10000,                    /* listed of one sandbox */
+	SBA_HOME_MAX = 4 * SBA_KIB,                  /* the path of a home inside */
+	SBA_SCRATCH_MAX = 64,                        /* the path of a turn's own folder inside */
 	SBA_SESSION_LOOK = 512 * SBA_KIB,            /* read of each for a list */
 	SBA_DRIVER_NAME_MAX = 40,                    /* a driver's name; it goes into labels */
 	SBA_KEPT_MAX = 1024,                         /* what a driver keeps from turn to turn */

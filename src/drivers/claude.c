@@ -437,4 +437,7 @@ const struct sba_driver sba_driver_claude = {
 	.state_size = sizeof(struct claude),
 	.line = claude_line,
 	.finish = claude_finish,
+	.rules = ".claude/CLAUDE.md",
+	.skills = ".claude/skills",
+	.store = &sba_claude_store,
 };

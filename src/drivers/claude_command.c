@@ -37,6 +37,8 @@ int sba_claude_command(const struct sba_turn_spec *spec, struct sba_command *ret
 					     "--dangerously-skip-permissions",
 					     "--model",
 					     NULL };
+	/* Together they read the session's file and write none. */
+	static const char *const aside[] = { "--no-session-persistence", NULL };
 	const char *id = spec->session ? spec->session : spec->new_session;
 	sba_command_args(ret, fixed);
 	sba_command_arg(ret, spec->model ? spec->model : sba_driver_claude.default_model);
@@ -44,6 +46,10 @@ int sba_claude_command(const struct sba_turn_spec *spec, struct sba_command *ret
 		sba_command_arg(ret, spec->session ? "--resume" : "--session-id");
 		sba_command_arg(ret, id);
 	}
+	if (spec->aside && spec->session)
+		sba_command_arg(ret, "--fork-session");
+	if (spec->aside)
+		sba_command_args(ret, aside);
 	claude_env(spec, ret);
 	return 0;
 }

@@ -384,4 +384,7 @@ const struct sba_driver sba_driver_codex = {
 	.state_size = sizeof(struct codex),
 	.line = codex_line,
 	.finish = codex_finish,
+	.rules = ".codex/AGENTS.md",
+	.skills = ".codex/skills",
+	.store = &sba_codex_store,
 };

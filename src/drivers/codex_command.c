@@ -44,8 +44,13 @@ int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		sba_command_arg(ret, spec->model);
 	}
 	if (spec->session) {
-		sba_command_arg(ret, "resume");
+		/* `resume --ephemeral` writes into the session all the same. */
+		sba_command_arg(ret, spec->aside ? "fork" : "resume");
+		if (spec->aside)
+			sba_command_arg(ret, "--ephemeral");
 		sba_command_arg(ret, spec->session);
+	} else if (spec->aside) {
+		sba_command_arg(ret, "--ephemeral");
 	}
 	sba_command_arg(ret, "-");
 	sba_command_env(ret, KEY_ENV, spec->token);

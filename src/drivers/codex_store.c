@@ -62,8 +62,11 @@ static void look(struct sba_kept *k, const json_t *line)
 		sba_kept_set(&k->model, sba_json_str(payload, "model"));
 	} else if (strcmp(type, "event_msg") == 0) {
 		const char *what = sba_json_str(payload, "type");
+		const char *item = sba_json_str(payload, "item.type");
 		if (what && strcmp(what, "user_message") == 0)
 			sba_kept_title(k, sba_json_str(payload, "message"));
+		else if (item && strcmp(item, "UserMessage") == 0)
+			sba_kept_title(k, sba_kept_text(sba_json_get(payload, "item.content")));
 	}
 }
 

@@ -11,6 +11,7 @@
 #include <sandbox-agent/driver.h>
 
 #include "base/base.h"
+#include "drivers/store.h"
 
 /* ---- the table ---- */
 

@@ -44,6 +44,8 @@ static int dsh_command(const struct sba_turn_spec *spec, struct sba_command *ret
 	sba_command_env(ret, "DEEPSEEK_API_KEY", spec->token);
 	sba_command_env(ret, "SANDBOX_AGENT_MODEL", spec->model ? spec->model : "");
 	sba_command_env(ret, "SANDBOX_AGENT_SESSION", spec->new_session ? spec->new_session : "");
+	if (spec->scratch)
+		sba_command_env(ret, "SANDBOX_AGENT_SESSIONS", spec->scratch);
 	sba_command_env(ret, "SANDBOX_AGENT_RESUME", spec->session ? spec->session : "");
 	return 0;
 }
@@ -318,4 +320,7 @@ const struct sba_driver sba_driver_dsh = {
 	.state_size = sizeof(struct dsh),
 	.line = dsh_line,
 	.finish = dsh_finish,
+	.rules = ".dsh/AGENTS.md",
+	.skills = ".dsh/skills",
+	.store = &sba_dsh_store,
 };

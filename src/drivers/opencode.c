@@ -78,6 +78,9 @@ static int opencode_command(const struct sba_turn_spec *spec, struct sba_command
 	sba_command_envs(ret, env);
 	sba_command_env(ret, "OPENCODE_CONFIG_CONTENT", text);
 	sba_command_env(ret, KEY_ENV, spec->token);
+	if (spec->scratch && !ret->failed &&
+	    sba_strv_addf(&ret->env, NULL, "OPENCODE_DB=%s/opencode.db", spec->scratch) < 0)
+		ret->failed = SBA_ENOMEM;
 	return 0;
 }
 
@@ -294,4 +297,7 @@ const struct sba_driver sba_driver_opencode = {
 	.state_size = sizeof(struct opencode),
 	.line = opencode_line,
 	.finish = opencode_finish,
+	.rules = ".config/opencode/AGENTS.md",
+	.skills = ".config/opencode/skills",
+	.store = &sba_opencode_store,
 };

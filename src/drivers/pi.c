@@ -46,6 +46,10 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		sba_command_arg(ret, "--session-id");
 		sba_command_arg(ret, id);
 	}
+	if (spec->scratch) {
+		sba_command_arg(ret, "--session-dir");
+		sba_command_arg(ret, spec->scratch);
+	}
 	sba_command_envs(ret, env);
 	sba_command_env_url(ret, "SANDBOX_AGENT_MODEL_URL", spec, "/v1");
 	sba_command_env(ret, "SANDBOX_AGENT_MODEL_KEY", spec->token);
@@ -319,4 +323,7 @@ const struct sba_driver sba_driver_pi = {
 	.state_fini = pi_fini,
 	.line = pi_line,
 	.finish = pi_finish,
+	.rules = ".pi/agent/AGENTS.md",
+	.skills = ".pi/agent/skills",
+	.store = &sba_pi_store,
 };

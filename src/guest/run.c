@@ -95,13 +95,12 @@ static bool await_holder(struct sba_guest_command *command, int64_t limit,
 	       !polls[2].revents;
 }
 
-/* The descriptor that holds the name stays open until we end. */
 static bool take_lock(struct sba_guest_command *command, struct sba_guest_end *ret_end)
 {
 	const struct sba_guest_start *start = command->start;
 	int64_t limit = sba_guest_now_ms(CLOCK_MONOTONIC) + start->lock_wait_ms;
 
-	while (start->lock[0] != '\0' && sba_guest_lock_take(start->lock) < 0) {
+	while (start->lock[0] != '\0' && (command->lock = sba_guest_lock_take(start->lock)) < 0) {
 		if (errno != EADDRINUSE) {
 			*ret_end = (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
 			return false;
@@ -180,6 +179,9 @@ int sba_guest_run(int argc, char **argv)
 	sba_guest_start_init(&start);
 	command.before = (struct sba_guest_pressure){ -1, -1 };
 	end = run_command(&command, &start);
+	/* Whoever hears of the end may want the name at once. */
+	if (command.lock > 0)
+		close(command.lock);
 	if (command.held.told)
 		sba_guest_held_write(start.nonce);
 	rose = sba_guest_pressure_since(&command.before);

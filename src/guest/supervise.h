@@ -29,6 +29,7 @@ struct sba_guest_command {
 	struct sba_guest_streams streams;
 	struct sba_guest_tree tree;
 	struct sba_guest_held held;
+	int lock;                         /* what holds the name; 0: nothing does */
 	int sigfd;                        /* of SIGCHLD and SIGTERM, both blocked */
 	int64_t deadline;                 /* ms of CLOCK_MONOTONIC; -1: none */
 	struct sba_guest_pressure before; /* the start */

@@ -8,6 +8,8 @@
 #include "sandbox/process.h"
 #include "sandbox/sandbox.h"
 
+enum { RELEASE_MS = 3000 };
+
 struct sba_lock {
 	struct sba_process *process;
 };
@@ -55,8 +57,14 @@ int sba_sandbox_lock(struct sba_sandbox *s, const char *name, int64_t wait_ms,
 
 void sba_lock_free(struct sba_lock *l)
 {
+	struct sba_exit end;
 	if (!l)
 		return;
+	/* The next one who asks shall find the name free. */
+	if (l->process && !l->process->over) {
+		sba_process_cancel(l->process);
+		(void)sba_process_wait(l->process, RELEASE_MS, &end, &(struct sba_error){ 0 });
+	}
 	sba_process_free(l->process);
 	free(l);
 }
