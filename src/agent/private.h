@@ -40,8 +40,9 @@ int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CH
 /* A turn has begun in that session. */
 int sba_agent_save_state(struct sba_agent *a, const char *session,
 			 struct sba_error *err) SBA_MUST_CHECK;
-/* The main session is another now; "": the next turn begins anew. */
-int sba_agent_set_session(struct sba_agent *a, const char *session,
+/* The main session is another now; "": the next turn begins anew. kept: what the
+ * driver kept for it, or NULL. */
+int sba_agent_set_session(struct sba_agent *a, const char *session, const char *kept,
 			  struct sba_error *err) SBA_MUST_CHECK;
 /* What the driver keeps for the next turn. */
 int sba_agent_save_kept(struct sba_agent *a, const char *kept,

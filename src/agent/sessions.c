@@ -160,7 +160,7 @@ int sba_sessions_use(struct sba_agent *a, const char *id, struct sba_error *err)
 	if (rc == 0)
 		rc = find(&x, found, err);
 	if (rc == 0)
-		rc = sba_agent_set_session(a, found, err);
+		rc = sba_agent_set_session(a, found, NULL, err);
 	leave(&x);
 	return wrap(a, rc, "use another session", err);
 }
@@ -208,7 +208,7 @@ int sba_sessions_remove(struct sba_agent *a, const char *id, struct sba_error *e
 	if (rc == 0)
 		rc = x.store->remove(x.store, &x.in, which, err);
 	if (rc == 0 && strcmp(which, a->session) == 0)
-		rc = sba_agent_set_session(a, "", err);
+		rc = sba_agent_set_session(a, "", NULL, err);
 	leave(&x);
 	return wrap(a, rc, "remove a session", err);
 }
@@ -220,10 +220,7 @@ int sba_sessions_remove(struct sba_agent *a, const char *id, struct sba_error *e
 static int adopt(struct sba_agent *parent, struct sba_sandbox *child, const struct sba_parts *parts,
 		 struct sba_error *err)
 {
-	struct sba_agent a = { .sandbox = child,
-			       .driver = parent->driver,
-			       .state_known = true,
-			       .kept = parent->kept };
+	struct sba_agent a = { .sandbox = child, .driver = parent->driver, .state_known = true };
 	char id[SBA_SESSION_ID_MAX + 1];
 	struct sba_inside in;
 	int rc = sba_agent_inside(&a, &in, err);
@@ -238,8 +235,9 @@ static int adopt(struct sba_agent *parent, struct sba_sandbox *child, const stru
 		rc = rc == SBA_ENOTFOUND ? 0 : rc;
 	}
 	if (rc == 0)
-		rc = sba_agent_set_session(&a, id, err);
+		rc = sba_agent_set_session(&a, id, parent->kept, err);
 	free(a.home);
+	free(a.kept);
 	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s'", sba_sandbox_info(child)->name) : 0;
 }
 

@@ -95,14 +95,18 @@ int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_er
 	return 0;
 }
 
-int sba_agent_set_session(struct sba_agent *a, const char *session, struct sba_error *err)
+int sba_agent_set_session(struct sba_agent *a, const char *session, const char *kept,
+			  struct sba_error *err)
 {
-	int rc = write_state(a, session, a->turns, NULL, err);
+	SBA_FREE char *copy = kept ? strdup(kept) : NULL;
+	if (kept && !copy)
+		return sba_fail_nomem(err);
+	int rc = write_state(a, session, a->turns, copy, err);
 	if (rc < 0)
 		return rc;
 	snprintf(a->session, sizeof(a->session), "%s", session);
 	free(a->kept);
-	a->kept = NULL;
+	a->kept = sba_move(&copy);
 	return 0;
 }
 
