@@ -4,449 +4,20 @@
  * caller, one verdict at the end. Nothing that the CLI prints can fail it;
  * how the process ended and what was said decide together.
  */
-#include "agent/private.h"
+#include "agent/turn.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
-
 enum {
-	TURN_MS = 30 * 60 * 1000,
-	IDLE_MS = 10 * 60 * 1000,
 	/* Some CLIs do not exit after their last word. */
 	DONE_GRACE_MS = 10 * 1000,
 	/* For a CLI to end its turn by its own means. */
 	INTERRUPT_MS = 5 * 1000,
 	LOOK_MS = 1000,
 };
-
-/* Why we ended the CLI ourselves; none if it ended by itself. */
-enum ended_by { BY_ITSELF, BY_CALLER, BY_IDLENESS, BY_GRACE, BY_LOOP };
-
-struct sba_turn {
-	struct sba_agent *agent;
-	struct sba_process *process;
-	struct sba_lock *lock; /* NULL in a sandbox that ends with the turn */
-	bool aside;
-	char scratch[SBA_SCRATCH_MAX]; /* of a turn aside; "": none */
-	int64_t interrupted_ms;        /* when the CLI was asked to stop; 0: it was not */
-	uint16_t model_port;           /* inside; 0: none yet */
-	char new_session[37];
-	struct sba_stream *stream;
-	struct sba_event_queue events;
-	struct sba_notices notices;
-	struct sba_lines lines;
-	struct sba_buf stderr_tail;
-	const char *piece; /* of stdout, not yet cut into lines; the process lends it */
-	size_t piece_len;
-	char *prompt;
-	size_t prompt_len, prompt_sent;
-	bool stdin_closed;
-	atomic_bool canceled;
-	enum ended_by ended_by;
-	int64_t began_ms, last_byte_ms, done_ms;
-	int64_t idle_ms; /* SBA_NEVER: no limit */
-	bool over;
-	bool session_kept;
-	int64_t oom_kills, pids_refused; /* that the caller has been told of */
-	int state_rc;
-	struct sba_error state_error;
-	struct sba_turn_result result;
-	char *answer; /* result.text, where the key had to be looked for */
-};
-
-/* ---- beginning ---- */
-
-/* The words of the sandbox's program, lent from the agent; NULL: it has none. */
-static const char **program_of(const struct sba_agent *a)
-{
-	size_t n = json_array_size(a->program);
-	const char **v = n ? calloc(n + 1, sizeof(*v)) : NULL;
-	for (size_t i = 0; v && i < n; i++) {
-		v[i] = json_string_value(json_array_get(a->program, i));
-		if (!v[i])
-			break; /* no label of ours */
-	}
-	return v;
-}
-
-static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
-			 struct sba_error *err)
-{
-	struct sba_agent *a = t->agent;
-	char base_url[64];
-	int rc = a->host_port ? sba_sandbox_forward(a->sandbox, a->host_port, &t->model_port, err)
-			      : 0;
-	if (rc < 0)
-		return rc;
-	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
-	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)t->model_port);
-	SBA_FREE const char **program = program_of(a);
-	const struct sba_turn_spec spec = {
-		.base_url = a->host_port ? base_url : NULL,
-		.token = a->token,
-		.model = a->model_name,
-		.session = *a->session ? a->session : NULL,
-		.new_session = t->new_session,
-		.aside = t->aside,
-		.scratch = *t->scratch ? t->scratch : NULL,
-		.program = program,
-	};
-	struct sba_command command = { 0 };
-	rc = sba_command_make(a->driver, &spec, &command, err);
-	if (rc == 0) {
-		const struct sba_exec_options exec = {
-			.argv = (const char *const *)command.argv.v,
-			.env = (const char *const *)command.env.v,
-			.workdir = o->workdir ? o->workdir : SBA_AGENT_WORKDIR,
-			.timeout_ms = o->timeout_ms < 0 ? 0
-				      : o->timeout_ms   ? o->timeout_ms
-							: TURN_MS,
-			.has_stdin = true,
-		};
-		rc = sba_sandbox_exec(a->sandbox, &exec, &t->process, err);
-	}
-	sba_command_fini(&command);
-	return rc;
-}
-
-static int start_stream(struct sba_turn *t, struct sba_error *err)
-{
-	const struct sba_agent *a = t->agent;
-	const struct sba_stream_options options = {
-		.driver = a->driver,
-		.resumes = *a->session ? a->session : NULL,
-		.new_session = t->new_session,
-		.kept = a->kept,
-		.fn = sba_event_queue_put,
-		.user = &t->events,
-	};
-	return sba_stream_new(&options, &t->stream, err);
-}
-
-/* What the CLI keeps stays as it is: by its own means, or with a copy to work on. */
-static int step_aside(struct sba_turn *t, struct sba_error *err)
-{
-	struct sba_agent *a = t->agent;
-	const struct sba_store *store = a->driver->store;
-	struct sba_inside in;
-	t->aside = true;
-	if (!store)
-		return sba_fail(err, SBA_EUNSUPPORTED, "%s has no way to leave no trace",
-				a->driver->name);
-	if (!store->aside)
-		return 0;
-	int rc = sba_agent_inside(a, &in, err);
-	if (rc == 0)
-		rc = sba_agent_scratch(&in, t->scratch, err);
-	if (rc == 0 && *a->session)
-		rc = store->aside(store, &in, a->session, t->scratch, err);
-	return rc;
-}
-
-static int begin(struct sba_turn *t, const struct sba_turn_options *o, struct sba_error *err)
-{
-	t->prompt_len = o->prompt_len ? o->prompt_len : strlen(o->prompt);
-	t->prompt = malloc(t->prompt_len);
-	if (!t->prompt)
-		return sba_fail_nomem(err);
-	memcpy(t->prompt, o->prompt, t->prompt_len);
-	t->idle_ms = o->idle_timeout_ms < 0 ? SBA_NEVER
-		     : o->idle_timeout_ms   ? o->idle_timeout_ms
-					    : IDLE_MS;
-	if (t->agent->relay) {
-		t->events.secret = sba_relay_secret(t->agent->relay);
-		sba_relay_new_turn(t->agent->relay);
-	}
-	int rc = t->agent->one_turn ? 0 : sba_agent_lock(t->agent, o->wait_ms, &t->lock, err);
-	if (rc == 0)
-		rc = sba_agent_load_state(t->agent, err);
-	if (rc == 0 && !o->workdir)
-		rc = sba_agent_workdir(t->agent, err);
-	if (rc == 0 && o->aside)
-		rc = step_aside(t, err);
-	if (rc == 0)
-		rc = sba_agent_place_files(t->agent, err);
-	if (rc == 0)
-		rc = sba_random_uuid(t->new_session, err);
-	if (rc == 0)
-		rc = start_stream(t, err);
-	if (rc == 0)
-		rc = sba_notices_open(&t->notices, t->agent->sandbox, err);
-	if (rc == 0)
-		rc = start_process(t, o, err);
-	t->began_ms = t->last_byte_ms = sba_now_ms();
-	return rc;
-}
-
-int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *o, struct sba_turn **ret,
-		   struct sba_error *err)
-{
-	if (!o || !o->prompt || (!o->prompt_len && !*o->prompt))
-		return sba_fail(err, SBA_EINVAL, "the prompt is empty");
-	struct sba_turn *t = calloc(1, sizeof(*t));
-	if (!t)
-		return sba_fail_nomem(err);
-	t->agent = a;
-	sba_lines_init(&t->lines, SBA_LINE_MAX);
-	sba_buf_init(&t->stderr_tail, 2 * SBA_STDERR_KEEP);
-	int rc = begin(t, o, err);
-	if (rc < 0) {
-		sba_turn_free(t);
-		return sba_wrap(err, rc, "%s: begin a turn", a->driver->name);
-	}
-	*ret = t;
-	return 0;
-}
-
-/* ---- what the sandbox's limits take ---- */
-
-static void give_notice(struct sba_turn *t, int64_t count, int64_t *told, const char *text)
-{
-	const struct sba_event event = {
-		.kind = SBA_EVENT_NOTICE,
-		.time_ms = sba_unix_ms(),
-		.text = text,
-	};
-	if (count <= *told)
-		return;
-	*told = count;
-	if (sba_event_queue_put(&t->events, &event) != 0)
-		sba_log("agent", "an event was lost: out of memory");
-}
-
-/* A CLI goes on when the command that it ran is killed, and may not know why. */
-static void tell_losses(struct sba_turn *t, int64_t oom_kills, int64_t pids_refused)
-{
-	give_notice(t, oom_kills, &t->oom_kills,
-		    "something in the sandbox was killed: out of memory");
-	give_notice(t, pids_refused, &t->pids_refused,
-		    "something in the sandbox could not start: out of processes");
-}
-
-static void look_at_losses(struct sba_turn *t)
-{
-	int64_t oom_kills, pids_refused;
-	sba_process_losses(t->process, &oom_kills, &pids_refused);
-	tell_losses(t, oom_kills, pids_refused);
-}
-
-/* ---- the end ---- */
-
-static void set_error(struct sba_turn *t, enum sba_verdict verdict, int code, const char *text)
-{
-	t->result.verdict = verdict;
-	sba_fail(&t->result.error, code, "%s: %s", t->agent->driver->name, text);
-}
-
-static void lost(struct sba_turn *t, const struct sba_error *why)
-{
-	t->result.verdict = why->code == SBA_EBROKEN     ? SBA_VERDICT_SANDBOX_BROKEN
-			    : why->code == SBA_ENOTFOUND ? SBA_VERDICT_SANDBOX_BROKEN
-							 : SBA_VERDICT_ENGINE_LOST;
-	t->result.error = *why;
-}
-
-static void missing_cli(struct sba_turn *t)
-{
-	const struct sba_driver *d = t->agent->driver;
-	const char *image = sba_sandbox_info(t->agent->sandbox)->image;
-	const char *binary =
-		d->binary ? d->binary : json_string_value(json_array_get(t->agent->program, 0));
-	t->result.verdict = SBA_VERDICT_AGENT_FAILED;
-	sba_fail(&t->result.error, SBA_ENOCLI, "%s: there is no '%s' in image '%s'", d->name,
-		 binary ? binary : d->name, image);
-	if (d->install)
-		sba_hint(&t->result.error, 0, "%s", d->install);
-}
-
-/* What the stream and the exit status say together. */
-static void take_outcome(struct sba_turn *t, int status)
-{
-	struct sba_outcome o = { 0 };
-	const char *tail = t->stderr_tail.data ? t->stderr_tail.data : "";
-	sba_stream_finish(t->stream, status, tail, &o);
-	t->result.verdict = o.verdict;
-	t->result.session = o.session ? o.session : "";
-	t->result.text = o.text ? o.text : "";
-	t->result.http_status = o.http_status;
-	t->result.retryable = o.retryable;
-	t->result.usage = o.usage;
-	t->result.tools = o.tools;
-	t->result.unknown_lines = o.unknown_lines + t->lines.dropped;
-	t->result.exit_status = status;
-	if (o.verdict == SBA_VERDICT_OK)
-		return;
-	set_error(t, o.verdict, sba_verdict_code(o.verdict), o.error ? o.error : "it failed");
-	t->result.error.http_status = o.http_status;
-}
-
-/* A budget that ran out is the reason, whatever the CLI made of the refusal. */
-static void judge_budget(struct sba_turn *t)
-{
-	struct sba_relay_stats stats;
-	if (!t->agent->relay || t->result.verdict == SBA_VERDICT_OK || t->ended_by == BY_CALLER)
-		return;
-	sba_relay_stats_get(t->agent->relay, &stats);
-	if (stats.tokens_spent)
-		set_error(t, SBA_VERDICT_BUDGET, SBA_EBUDGET, "its budget of tokens is spent");
-	else if (stats.requests_spent)
-		set_error(t, SBA_VERDICT_BUDGET, SBA_EBUDGET,
-			  "its budget of requests for this turn is spent");
-}
-
-static void judge_ours(struct sba_turn *t)
-{
-	char span[32];
-	switch (t->ended_by) {
-	case BY_CALLER:
-		set_error(t, SBA_VERDICT_CANCELED, SBA_ECANCELED, "interrupted");
-		break;
-	case BY_IDLENESS:
-		sba_format_duration(t->idle_ms, span, sizeof(span));
-		t->result.verdict = SBA_VERDICT_IDLE_TIMEOUT;
-		sba_fail(&t->result.error, SBA_ETIMEOUT, "%s: nothing came from it for %s",
-			 t->agent->driver->name, span);
-		break;
-	case BY_LOOP:
-		set_error(t, SBA_VERDICT_MODEL_ERROR, SBA_EMODEL,
-			  "it asked the model again and again; every answer broke off");
-		break;
-	case BY_GRACE:
-	case BY_ITSELF:
-		break;
-	}
-}
-
-static void judge_exit(struct sba_turn *t, const struct sba_exit *e)
-{
-	/* A CLI that we ended after its last word has done its work. */
-	bool by_grace = t->ended_by == BY_GRACE && e->kind == SBA_WAS_CANCELED;
-	take_outcome(t, by_grace ? 0 : sba_exit_status(e));
-	switch (e->kind) {
-	case SBA_NOT_FOUND:
-		missing_cli(t);
-		break;
-	case SBA_TIMED_OUT:
-		set_error(t, SBA_VERDICT_TIMEOUT, SBA_ETIMEOUT, "its time was over");
-		break;
-	case SBA_OUT_OF_MEMORY:
-		set_error(t, SBA_VERDICT_SANDBOX_BROKEN, SBA_EBROKEN,
-			  "the sandbox ran out of memory");
-		break;
-	case SBA_NO_PROCESS:
-		set_error(t, SBA_VERDICT_SANDBOX_BROKEN, SBA_EBROKEN,
-			  "the sandbox's process limit is full");
-		break;
-	case SBA_NO_WORKDIR:
-		set_error(t, SBA_VERDICT_AGENT_FAILED, SBA_ENOTFOUND,
-			  "its working directory is not there");
-		break;
-	case SBA_WAS_CANCELED:
-		if (t->ended_by == BY_ITSELF)
-			set_error(t, SBA_VERDICT_CANCELED, SBA_ECANCELED, "ended from outside");
-		break;
-	case SBA_EXITED:
-	case SBA_SIGNALED:
-	case SBA_CANNOT_RUN:
-	case SBA_DETACHED:
-	case SBA_LOCKED:
-		break;
-	}
-	judge_budget(t);
-	judge_ours(t);
-}
-
-/* As soon as it is known, not at the end: whatever interrupts the turn, the next
- * one finds its conversation. */
-static void keep_session(struct sba_turn *t)
-{
-	const char *session = sba_stream_session(t->stream);
-	if (!session || t->session_kept || t->aside)
-		return;
-	t->session_kept = true;
-	t->state_rc = sba_agent_save_state(t->agent, session, &t->state_error);
-	if (t->state_rc < 0)
-		sba_log("agent", "%s", t->state_error.text);
-}
-
-static void keep_state(struct sba_turn *t)
-{
-	if (t->result.verdict == SBA_VERDICT_SANDBOX_BROKEN ||
-	    t->result.verdict == SBA_VERDICT_ENGINE_LOST || t->aside)
-		return;
-	keep_session(t);
-	if (t->state_rc == 0)
-		t->state_rc =
-			sba_agent_save_kept(t->agent, sba_stream_kept(t->stream), &t->state_error);
-}
-
-/* A text that was cut may end within the key. */
-static void hide_in(const struct sba_redact *secret, char *text, size_t size)
-{
-	size_t len = strlen(text);
-	struct sba_redact_scan scan = { .last = len + 1 < size };
-	size_t safe = sba_redact(secret, text, len, &scan);
-	memset(text + safe, '*', len - safe);
-}
-
-static void hide_key(struct sba_turn *t)
-{
-	const struct sba_redact *secret = t->events.secret;
-	struct sba_redact_scan scan = { .last = true };
-	if (!secret)
-		return;
-	hide_in(secret, t->result.error.text, sizeof(t->result.error.text));
-	hide_in(secret, t->result.error.hint, sizeof(t->result.error.hint));
-	if (!t->result.text)
-		return;
-	t->answer = strdup(t->result.text);
-	if (t->answer)
-		sba_redact(secret, t->answer, strlen(t->answer), &scan);
-	t->result.text = t->answer ? t->answer : "";
-}
-
-static void clear_up(struct sba_turn *t)
-{
-	struct sba_inside in;
-	if (*t->scratch && sba_agent_inside(t->agent, &in, NULL) == 0)
-		sba_agent_scratch_drop(&in, t->scratch);
-	t->scratch[0] = '\0';
-	sba_lock_free(sba_move(&t->lock));
-}
-
-static void finish(struct sba_turn *t)
-{
-	struct sba_exit end;
-	struct sba_error why = { 0 };
-	/* The process may have ended before anybody looked at the wish. */
-	if (atomic_load(&t->canceled) && t->ended_by == BY_ITSELF)
-		t->ended_by = BY_CALLER;
-	int rc = sba_process_wait(t->process, -1, &end, &why);
-	t->over = true;
-	if (rc == 0) {
-		tell_losses(t, end.oom_kills, end.pids_refused);
-		judge_exit(t, &end);
-	} else {
-		take_outcome(t, -1);
-		lost(t, &why);
-		judge_ours(t);
-	}
-	t->result.duration_ms = sba_now_ms() - t->began_ms;
-	keep_state(t);
-	clear_up(t);
-	if (t->state_rc < 0 && t->result.verdict == SBA_VERDICT_OK) {
-		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;
-		t->result.error = t->state_error;
-	}
-	hide_key(t);
-}
-
-/* ---- the middle ---- */
 
 static void feed_line(struct sba_turn *t, const char *line, size_t len)
 {
@@ -458,7 +29,7 @@ static void feed_line(struct sba_turn *t, const char *line, size_t len)
 		t->done_ms = 0;
 	else if (!t->done_ms)
 		t->done_ms = sba_now_ms();
-	keep_session(t);
+	sba_turn_keep_session(t);
 }
 
 /* Cuts the piece under way into lines until one gives events. */
@@ -538,6 +109,13 @@ static int64_t watch(struct sba_turn *t)
 	return next > now ? next - now : 0;
 }
 
+static void look_at_losses(struct sba_turn *t)
+{
+	int64_t oom_kills, pids_refused;
+	sba_process_losses(t->process, &oom_kills, &pids_refused);
+	sba_turn_tell_losses(t, oom_kills, pids_refused);
+}
+
 static void keep_stderr(struct sba_turn *t, const char *data, size_t len)
 {
 	if (len > SBA_STDERR_KEEP) {
@@ -604,7 +182,29 @@ static void on_over(struct sba_turn *t)
 	size_t len;
 	if (sba_lines_rest(&t->lines, &line, &len))
 		feed_line(t, line, len);
-	finish(t);
+	sba_turn_finish(t);
+}
+
+/* ---- for the caller ---- */
+
+int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *o, struct sba_turn **ret,
+		   struct sba_error *err)
+{
+	if (!o || !o->prompt || (!o->prompt_len && !*o->prompt))
+		return sba_fail(err, SBA_EINVAL, "the prompt is empty");
+	struct sba_turn *t = calloc(1, sizeof(*t));
+	if (!t)
+		return sba_fail_nomem(err);
+	t->agent = a;
+	sba_lines_init(&t->lines, SBA_LINE_MAX);
+	sba_buf_init(&t->stderr_tail, 2 * SBA_STDERR_KEEP);
+	int rc = sba_turn_start(t, o, err);
+	if (rc < 0) {
+		sba_turn_free(t);
+		return sba_wrap(err, rc, "%s: begin a turn", a->driver->name);
+	}
+	*ret = t;
+	return 0;
 }
 
 int sba_turn_next(struct sba_turn *t, int64_t wait_ms, const struct sba_event **ret,
@@ -655,7 +255,7 @@ void sba_turn_free(struct sba_turn *t)
 	if (!t)
 		return;
 	sba_process_free(t->process);
-	clear_up(t);
+	sba_turn_clear_up(t);
 	if (t->model_port)
 		sba_sandbox_unforward(t->agent->sandbox, t->agent->host_port);
 	sba_stream_free(t->stream);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* A turn under way: what its beginning, its middle and its end share. */
+#ifndef SBA_AGENT_TURN_H
+#define SBA_AGENT_TURN_H
+
+#include "agent/private.h"
+
+#include <stdatomic.h>
+
+/* Why we ended the CLI ourselves; none if it ended by itself. */
+enum ended_by { BY_ITSELF, BY_CALLER, BY_IDLENESS, BY_GRACE, BY_LOOP };
+
+struct sba_turn {
+	struct sba_agent *agent;
+	struct sba_process *process;
+	struct sba_lock *lock; /* NULL in a sandbox that ends with the turn */
+	bool aside;
+	char scratch[SBA_SCRATCH_MAX]; /* of a turn aside; "": none */
+	int64_t interrupted_ms;        /* when the CLI was asked to stop; 0: it was not */
+	uint16_t model_port;           /* inside; 0: none yet */
+	char new_session[37];
+	struct sba_stream *stream;
+	struct sba_event_queue events;
+	struct sba_notices notices;
+	struct sba_lines lines;
+	struct sba_buf stderr_tail;
+	const char *piece; /* of stdout, not yet cut into lines; the process lends it */
+	size_t piece_len;
+	char *prompt;
+	size_t prompt_len, prompt_sent;
+	bool stdin_closed;
+	atomic_bool canceled;
+	enum ended_by ended_by;
+	int64_t began_ms, last_byte_ms, done_ms;
+	int64_t idle_ms; /* SBA_NEVER: no limit */
+	bool over;
+	bool session_kept;
+	int64_t oom_kills, pids_refused; /* that the caller has been told of */
+	int state_rc;
+	struct sba_error state_error;
+	struct sba_turn_result result;
+	char *answer; /* result.text, where the key had to be looked for */
+};
+
+/* ---- turn_begin.c ---- */
+
+/* Lock, state, files, process: all that a turn needs. What is there after a failure
+ * is freed with the turn. */
+int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o,
+		   struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- turn_end.c ---- */
+
+/* As soon as it is known, not at the end: whatever interrupts the turn, the next
+ * one finds its conversation. */
+void sba_turn_keep_session(struct sba_turn *t);
+/* What the sandbox has lost to its limits, each told once. */
+void sba_turn_tell_losses(struct sba_turn *t, int64_t oom_kills, int64_t pids_refused);
+/* The verdict, once the process's output is over. */
+void sba_turn_finish(struct sba_turn *t);
+/* The folder of a turn aside, and the lock. */
+void sba_turn_clear_up(struct sba_turn *t);
+
+#endif
