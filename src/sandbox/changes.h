@@ -19,4 +19,11 @@ void sba_changes_fini(struct sba_changes *c);
 int sba_changes_parse(const json_t *list, struct sba_changes *ret,
 		      struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- changes_remove.c ---- */
+
+/* Removes absolute paths with all that is in them: as the sandbox's user, and what
+ * that one may not remove as root. */
+int sba_changes_remove(struct sba_sandbox *s, const struct sba_strv *paths,
+		       struct sba_error *err) SBA_MUST_CHECK;
+
 #endif

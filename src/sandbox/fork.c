@@ -26,7 +26,6 @@ enum {
 	CHILDREN_MAX = 64,
 	NUMBERS_MAX = 1000, /* of names that are tried */
 	READS = 3,          /* of what changes while it is read */
-	REMOVE_STEP_MS = 60 * 1000,
 };
 
 struct fork_job {
@@ -50,21 +49,11 @@ struct child {
 	struct fork_job *job;
 	size_t index;
 	struct sba_sandbox *sandbox;
-	struct sba_error err;
+	int rc;
+	struct sba_error err; /* of a failure only; what was tried before may be in it */
 };
 
 /* ---- the settings of the parent ---- */
-
-static int split_allow(const char *label, struct sba_strv *ret, struct sba_error *err)
-{
-	int rc = 0;
-	for (const char *at = label; rc == 0 && *at; at += strspn(at, " ")) {
-		size_t len = strcspn(at, " ");
-		rc = sba_strv_addf(ret, err, "%.*s", (int)len, at);
-		at += len;
-	}
-	return rc;
-}
 
 static int read_program(const char *label, struct sba_strv *ret, struct sba_error *err)
 {
@@ -122,7 +111,7 @@ static int read_settings(struct fork_job *j, struct sba_error *err)
 	int rc = sba_container_inspect(j->parent->engine, j->parent->container, j->until,
 				       &j->inspect, err);
 	if (rc == 0)
-		rc = split_allow(i->allow, &j->allow, err);
+		rc = sba_label_words(i->allow, &j->allow, err);
 	if (rc == 0)
 		rc = read_program(i->program, &j->program, err);
 	if (rc < 0)
@@ -137,6 +126,9 @@ static int read_settings(struct fork_job *j, struct sba_error *err)
 		.provider = or_null(i->provider),
 		.base_url = or_null(i->base_url),
 		.key_env = or_null(i->key_env),
+		.model = or_null(i->model),
+		.max_tokens = i->max_tokens,
+		.max_requests = i->max_requests,
 		.network = or_null(i->network),
 		.env = j->o.env,
 		.keepalive_ms = i->keepalive_ms ? i->keepalive_ms : -1,
@@ -313,86 +305,21 @@ static bool name_child(struct child *c, char name[SBA_NAME_MAX])
 	return n > 0 && n < SBA_NAME_MAX;
 }
 
+/* Names that are taken are passed over, unless they were asked for. */
 static void *make_child(void *user)
 {
 	struct child *c = user;
 	struct fork_job *j = c->job;
 	char name[SBA_NAME_MAX];
 	struct sba_sandbox_options o = j->make;
-	int rc = SBA_EEXIST;
 	o.name = name;
-	while (rc == SBA_EEXIST && atomic_load(&j->number) < NUMBERS_MAX) {
-		if (!name_child(c, name))
-			rc = sba_fail(&c->err, SBA_EINVAL, "name '%s…': too long", name);
+	do {
+		if (name_child(c, name))
+			c->rc = sba_sandbox_create(j->parent->engine, &o, &c->sandbox, &c->err);
 		else
-			rc = sba_sandbox_create(j->parent->engine, &o, &c->sandbox, &c->err);
-		if (j->o.name)
-			break;
-	}
+			c->rc = sba_fail(&c->err, SBA_EINVAL, "name '%s…': too long", name);
+	} while (c->rc == SBA_EEXIST && !j->o.name && atomic_load(&j->number) < NUMBERS_MAX);
 	return NULL;
-}
-
-static int write_paths(struct sba_process *p, const struct sba_buf *paths, struct sba_error *err)
-{
-	for (size_t at = 0; at < paths->len;) {
-		ssize_t n = sba_process_write(p, paths->data + at, paths->len - at, err);
-		enum sba_output which;
-		const char *data;
-		if (n < 0)
-			return (int)n;
-		at += (size_t)n;
-		/* Nothing comes before the input has ended; this sends it. */
-		if (n == 0 && sba_process_read(p, REMOVE_STEP_MS, &which, &data, err) == 0)
-			break;
-	}
-	return sba_process_close_stdin(p, err);
-}
-
-/* What `user` cannot remove is in ret_left afterwards. */
-static int remove_as(struct sba_sandbox *s, const char *user, const struct sba_buf *paths,
-		     struct sba_buf *ret_left, struct sba_error *err)
-{
-	static const char *const argv[] = { SBA_GUEST_PATH, "remove", NULL };
-	const struct sba_exec_options o = {
-		.argv = argv, .user = user, .has_stdin = true, .timeout_ms = REMOVE_STEP_MS
-	};
-	struct sba_process *p = NULL;
-	struct sba_exit end;
-	enum sba_output which;
-	const char *data;
-	int rc = sba_sandbox_exec(s, &o, &p, err);
-	if (rc == 0)
-		rc = write_paths(p, paths, err);
-	ssize_t n = rc;
-	while (rc == 0 && (n = sba_process_read(p, -1, &which, &data, err)) > 0) {
-		if (which == SBA_STDOUT)
-			sba_buf_put(ret_left, data, (size_t)n);
-	}
-	rc = n < 0 ? (int)n : rc;
-	if (rc == 0)
-		rc = sba_process_wait(p, -1, &end, err);
-	sba_process_free(p);
-	return rc < 0 ? rc : sba_buf_check(ret_left, "paths to remove", err);
-}
-
-/* Some are the user's to remove, some are root's; neither has the other's rights. */
-static int remove_deleted(const struct fork_job *j, struct sba_sandbox *s, struct sba_error *err)
-{
-	SBA_BUF struct sba_buf paths = SBA_BUF_INIT(SBA_CHANGES_MAX);
-	SBA_BUF struct sba_buf left = SBA_BUF_INIT(SBA_CHANGES_MAX);
-	SBA_BUF struct sba_buf stay = SBA_BUF_INIT(SBA_CHANGES_MAX);
-	for (size_t i = 0; i < j->changes.deleted.n; i++)
-		sba_buf_put(&paths, j->changes.deleted.v[i], strlen(j->changes.deleted.v[i]) + 1);
-	if (paths.len == 0)
-		return 0;
-	int rc = sba_buf_check(&paths, "paths to remove", err);
-	if (rc == 0)
-		rc = remove_as(s, NULL, &paths, &left, err);
-	if (rc == 0 && left.len > 0)
-		rc = remove_as(s, "0:0", &left, &stay, err);
-	if (rc == 0 && stay.len > 0)
-		rc = sba_fail(err, SBA_EIO, "%s cannot be removed", stay.data);
-	return rc;
 }
 
 static void *fill_child(void *user)
@@ -400,12 +327,12 @@ static void *fill_child(void *user)
 	struct child *c = user;
 	struct fork_job *j = c->job;
 	struct sba_carry_reader r = { .fd = j->spool_fd, .size = j->spool_size };
-	int rc = sba_container_put(j->parent->engine, c->sandbox->container, "/", sba_carry_read,
-				   &r, j->until, &c->err);
-	if (rc == 0)
-		rc = remove_deleted(j, c->sandbox, &c->err);
-	if (rc < 0)
-		sba_wrap(&c->err, rc, "sandbox '%s'", c->sandbox->info.name);
+	c->rc = sba_container_put(j->parent->engine, c->sandbox->container, "/", sba_carry_read, &r,
+				  j->until, &c->err);
+	if (c->rc == 0)
+		c->rc = sba_changes_remove(c->sandbox, &j->changes.deleted, &c->err);
+	if (c->rc < 0)
+		sba_wrap(&c->err, c->rc, "sandbox '%s'", c->sandbox->info.name);
 	return NULL;
 }
 
@@ -430,7 +357,7 @@ static int for_each(struct child *v, size_t n, void *(*run)(void *),
 			run(&v[i]);
 	}
 	for (size_t i = 0; rc == 0 && i < n; i++) {
-		rc = v[i].err.code;
+		rc = v[i].rc;
 		if (rc < 0 && err)
 			*err = v[i].err;
 	}
@@ -444,8 +371,8 @@ static void roll_back(struct child *v, size_t n, int rc, struct sba_error *err)
 			continue;
 		if (sba_sandbox_remove(v[i].sandbox, NULL) < 0)
 			sba_hint(err, rc,
-				 "what was half made could not be removed; later:  "
-				 "sandbox-agent gc");
+				 "a child could not be removed; later:  sandbox-agent rm %s",
+				 v[i].sandbox->info.name);
 		sba_sandbox_close(v[i].sandbox);
 	}
 }

@@ -23,6 +23,17 @@ const char *sba_label_get(const json_t *labels, const char *name)
 	return value ? value : "";
 }
 
+int sba_label_words(const char *value, struct sba_strv *ret, struct sba_error *err)
+{
+	int rc = 0;
+	for (const char *at = value; rc == 0 && *at; at += strspn(at, " ")) {
+		size_t len = strcspn(at, " ");
+		rc = sba_strv_addf(ret, err, "%.*s", (int)len, at);
+		at += len;
+	}
+	return rc;
+}
+
 /* The start of a one-line file of /proc, or "-". */
 static void proc_word(const char *path, char *ret, size_t size)
 {

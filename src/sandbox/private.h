@@ -53,6 +53,8 @@ json_t *sba_labels_with_name(const json_t *labels, const char *name);
 /* Fills info with strings lent from labels. */
 void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info);
 const char *sba_label_get(const json_t *labels, const char *name);
+/* Adds what a label holds with spaces between: the rules of --allow. */
+int sba_label_words(const char *value, struct sba_strv *ret, struct sba_error *err) SBA_MUST_CHECK;
 /* True if whoever made it is surely dead: same machine, boot and pid namespace
  * as ours, and no such process any more. */
 bool sba_label_creator_dead(const json_t *labels);

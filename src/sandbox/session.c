@@ -138,25 +138,13 @@ void sba_session_free(struct sba_session *n)
 
 /* ---- the way out ---- */
 
-/* The label holds the rules as they were given, with spaces between. */
-static int split_rules(const char *label, struct sba_strv *ret, struct sba_error *err)
-{
-	int rc = 0;
-	for (const char *at = label; rc == 0 && *at; at += strspn(at, " ")) {
-		size_t len = strcspn(at, " ");
-		rc = sba_strv_addf(ret, err, "%.*s", (int)len, at);
-		at += len;
-	}
-	return rc;
-}
-
 static int open_proxy(struct sba_session *n, struct sba_error *err)
 {
 	const char *allow = n->sandbox->info.allow;
 	if (n->proxy || !allow || !*allow)
 		return 0;
 	SBA_STRV struct sba_strv rules = { 0 };
-	int rc = split_rules(allow, &rules, err);
+	int rc = sba_label_words(allow, &rules, err);
 	const struct sba_proxy_options options = { .allow = (const char *const *)rules.v,
 						   .event = sba_session_tell,
 						   .user = n };

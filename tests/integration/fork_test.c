@@ -72,6 +72,31 @@ static void what_the_user_of_a_sandbox_deleted_is_deleted_in_its_child(void **st
 	live_remove(parent);
 }
 
+static void thousands_of_files_that_root_deleted_are_deleted_in_the_child(void **state)
+{
+	(void)state;
+	const char *image = live_image("many",
+				       "RUN mkdir /many && cd /many && seq -f "
+				       "'a-file-with-a-name-of-some-length-%06g' 12000 | "
+				       "xargs touch && touch stays\n",
+				       NULL, NULL);
+	struct sba_sandbox *parent =
+		live_sandbox((struct sba_sandbox_options){ .image = image, .user = "1000:1000" });
+	const char *const argv[] = { "find", "/many", "-name", "a-*", "-delete", NULL };
+	const struct sba_exec_options as_root = { .argv = argv, .user = "0:0" };
+	LIVE_RESULT r = { 0 };
+	live_exec(parent, &as_root, &r);
+	live_assert_exit(&r, 0);
+	struct sba_fork_report report;
+	struct sba_sandbox *child = fork_one(parent, &report);
+	assert_int_equal(report.deleted, 12000);
+	char *left = live_sh_out(child, "ls /many");
+	assert_string_equal(left, "stays\n");
+	free(left);
+	live_remove(child);
+	live_remove(parent);
+}
+
 static void parent_and_children_do_not_see_each_others_later_files(void **state)
 {
 	(void)state;
@@ -113,6 +138,9 @@ static void settings_come_along_and_tag_and_environment_do_not(void **state)
 							   .memory = 300 * 1024 * 1024,
 							   .pids = 77,
 							   .cpus = 1,
+							   .model = "one-of-its-kind",
+							   .max_tokens = 5000,
+							   .max_requests = 7,
 							   .keepalive_ms = 90 * 1000 });
 	struct sba_sandbox *child = fork_one(parent, NULL);
 	const struct sba_sandbox_info *p = sba_sandbox_info(parent), *c = sba_sandbox_info(child);
@@ -121,6 +149,9 @@ static void settings_come_along_and_tag_and_environment_do_not(void **state)
 	assert_string_equal(c->allow, p->allow);
 	assert_string_equal(c->network, "sealed");
 	assert_string_equal(c->image, p->image);
+	assert_string_equal(c->model, "one-of-its-kind");
+	assert_int_equal(c->max_tokens, 5000);
+	assert_int_equal(c->max_requests, 7);
 	assert_string_equal(c->tag, "");
 	assert_int_equal(c->keepalive_ms, 90 * 1000);
 	SBA_JSON json_t *inspect = live_inspect(sba_sandbox_container(child));
@@ -147,6 +178,26 @@ static void a_name_that_is_taken_leaves_no_child_behind(void **state)
 	assert_int_equal(live_container_count(), before);
 	assert_null(children[0]);
 	live_remove(other);
+	live_remove(parent);
+}
+
+static void children_that_come_later_take_the_next_names(void **state)
+{
+	(void)state;
+	struct sba_sandbox *later[2] = { NULL };
+	struct sba_error err = { 0 };
+	struct sba_sandbox *parent =
+		live_sandbox((struct sba_sandbox_options){ .name = "old-elm" });
+	struct sba_sandbox *first = fork_one(parent, NULL);
+	assert_string_equal(sba_sandbox_info(first)->name, "old-elm-1");
+	const struct sba_fork_options o = { .count = 2 };
+	if (sba_sandbox_fork(parent, &o, later, NULL, &err) < 0)
+		fail_msg("%s", err.text);
+	for (int i = 0; i < 2; i++) {
+		assert_true(sba_starts_with(sba_sandbox_info(later[i])->name, "old-elm-"));
+		live_remove(later[i]);
+	}
+	live_remove(first);
 	live_remove(parent);
 }
 
@@ -182,9 +233,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_child_has_every_file_as_it_is_in_the_parent),
 		LIVE_TEST(what_the_user_of_a_sandbox_deleted_is_deleted_in_its_child),
+		LIVE_TEST(thousands_of_files_that_root_deleted_are_deleted_in_the_child),
 		LIVE_TEST(parent_and_children_do_not_see_each_others_later_files),
 		LIVE_TEST(settings_come_along_and_tag_and_environment_do_not),
 		LIVE_TEST(a_name_that_is_taken_leaves_no_child_behind),
+		LIVE_TEST(children_that_come_later_take_the_next_names),
 		LIVE_TEST(a_parent_that_writes_meanwhile_is_forked_all_the_same),
 		cmocka_unit_test(live_nothing_is_left),
 	};
