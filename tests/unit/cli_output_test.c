@@ -112,7 +112,7 @@ static void variables_come_from_files_then_options_then_us(void **state)
 	(void)state;
 	char path[] = "/tmp/cli-env-XXXXXX";
 	static const char file[] = "# comment\n\n  A=1 # kept\r\nB=\"quoted\"\nCLI_TEST_OURS\n"
-				   "CLI_TEST_UNSET\nE=";
+				   "CLI_TEST_UNSET\nC=1 # kept\nE=";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, file, sizeof(file) - 1), sizeof(file) - 1);
@@ -124,8 +124,8 @@ static void variables_come_from_files_then_options_then_us(void **state)
 	struct sba_error err;
 	assert_int_equal(cli_env_collect(&env, &file_list, &var_list, &err), 0);
 	unlink(path);
-	static const char *const want[] = { "A=1 # kept", "B=\"quoted\"", "CLI_TEST_OURS=ours",
-					    "E=", "A=2" };
+	static const char *const want[] = { "A=2", "B=\"quoted\"", "CLI_TEST_OURS=ours",
+					    "C=1 # kept", "E=" };
 	assert_int_equal(env.n, CLI_LEN(want));
 	for (size_t i = 0; i < CLI_LEN(want); i++)
 		assert_string_equal(env.v[i], want[i]);

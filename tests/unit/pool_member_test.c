@@ -21,6 +21,7 @@ static struct sba_making making(void)
 {
 	return (struct sba_making){
 		.image_id = "sha256:1",
+		.guest = { .hash = "0123456789ab" },
 		.o = { .image = "i:1",
 		       .network = "open",
 		       .memory = 1,
