@@ -192,10 +192,9 @@ static int look_at_image(struct sba_making *m, struct sba_error *err)
  * for the name takes it away. */
 static bool name_was_freed(struct sba_making *m)
 {
-	char by_prefix[2 * SBA_NAME_MAX], by_name[2 * SBA_NAME_MAX];
-	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%s", m->o.prefix);
+	char by_prefix[SBA_FILTER_MAX], by_name[SBA_FILTER_MAX];
 	snprintf(by_name, sizeof(by_name), SBA_LABEL "name=%s", m->o.name);
-	const char *const labels[] = { by_prefix, by_name, NULL };
+	const char *const labels[] = { sba_label_of_prefix(by_prefix, m->o.prefix), by_name, NULL };
 	struct sba_found f = { 0 };
 	if (!sba_engine_podman(m->engine) || sba_found_get(m->engine, labels, &f, NULL) < 0)
 		return false;

@@ -155,6 +155,14 @@ int sba_found_get_until(struct sba_engine *e, const char *const *labels, struct 
 	return 0;
 }
 
+int sba_found_get_prefix(struct sba_engine *e, const char *prefix, struct sba_found *ret,
+			 struct sba_error *err)
+{
+	char by_prefix[SBA_FILTER_MAX];
+	const char *const labels[] = { sba_label_of_prefix(by_prefix, prefix), NULL };
+	return sba_found_get(e, labels, ret, err);
+}
+
 void sba_found_fini(struct sba_found *f)
 {
 	for (size_t i = 0; i < f->n; i++)
@@ -223,10 +231,11 @@ static const char *past_reason(struct sba_engine *e, const char *by_prefix, cons
 	return reason;
 }
 
-static int not_found(const struct sba_found *f, struct sba_engine *e, const char *by_prefix,
+static int not_found(const struct sba_found *f, struct sba_engine *e, const char *prefix,
 		     const char *name, struct sba_error *err)
 {
-	const char *reason = past_reason(e, by_prefix, name);
+	char by_prefix[SBA_FILTER_MAX];
+	const char *reason = past_reason(e, sba_label_of_prefix(by_prefix, prefix), name);
 	if (reason)
 		return sba_hint(err,
 				sba_fail(err, SBA_ENOTFOUND, "sandbox '%s' is gone: %s", name,
@@ -250,19 +259,15 @@ int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 	int rc = sba_name_check("sandbox", name, err);
 	if (rc < 0)
 		return rc;
-	char by_prefix[2 * SBA_NAME_MAX];
-	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%s",
-		 prefix ? prefix : SBA_DEFAULT_PREFIX);
-	const char *const labels[] = { by_prefix, NULL };
 	struct sba_found f = { 0 };
-	rc = sba_found_get(e, labels, &f, err);
+	rc = sba_found_get_prefix(e, prefix, &f, err);
 	if (rc < 0)
 		return rc;
 	size_t i = 0;
 	while (i < f.n && strcmp(f.v[i].info.name, name) != 0 && strcmp(f.v[i].info.id, name) != 0)
 		i++;
 	if (i == f.n)
-		rc = not_found(&f, e, by_prefix, name, err);
+		rc = not_found(&f, e, prefix, name, err);
 	else if (f.v[i].info.foreign_schema)
 		rc = sba_fail(
 			err, SBA_EREFUSED,
@@ -350,9 +355,8 @@ int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *option
 	static const struct sba_list_options defaults = { 0 };
 	const struct sba_list_options *o = options ? options : &defaults;
 	const char *prefix = o->prefix ? o->prefix : SBA_DEFAULT_PREFIX;
-	char by_prefix[2 * SBA_NAME_MAX];
-	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%.64s", prefix);
-	const char *const one[] = { by_prefix, NULL };
+	char by_prefix[SBA_FILTER_MAX];
+	const char *const one[] = { sba_label_of_prefix(by_prefix, prefix), NULL };
 	static const char *const every[] = { SBA_LABEL "id", NULL };
 	struct sba_sandbox_list *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -422,12 +426,8 @@ bool sba_found_is_litter(const struct sba_sandbox *s)
 
 int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sba_error *err)
 {
-	char by_prefix[2 * SBA_NAME_MAX];
-	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%.64s",
-		 prefix ? prefix : SBA_DEFAULT_PREFIX);
-	const char *const labels[] = { by_prefix, NULL };
 	struct sba_found f = { 0 };
-	int rc = sba_found_get(e, labels, &f, err);
+	int rc = sba_found_get_prefix(e, prefix, &f, err);
 	int removed = 0, failed = 0;
 	for (size_t i = 0; rc == 0 && i < f.n; i++) {
 		if (!sba_found_is_litter(&f.v[i]) && !sba_claim_abandoned(&f.v[i]))

@@ -23,6 +23,13 @@ const char *sba_label_get(const json_t *labels, const char *name)
 	return value ? value : "";
 }
 
+const char *sba_label_of_prefix(char buf[SBA_FILTER_MAX], const char *prefix)
+{
+	snprintf(buf, SBA_FILTER_MAX, SBA_LABEL "prefix=%.*s", SBA_NAME_MAX,
+		 prefix ? prefix : SBA_DEFAULT_PREFIX);
+	return buf;
+}
+
 int sba_label_words(const char *value, struct sba_strv *ret, struct sba_error *err)
 {
 	int rc = 0;

@@ -73,15 +73,6 @@ static bool has_env(const struct sba_sandbox_options *o)
 	return o->env && o->env[0];
 }
 
-static int get_all(struct sba_engine *e, const char *prefix, struct sba_found *ret,
-		   struct sba_error *err)
-{
-	char by_prefix[2 * SBA_NAME_MAX];
-	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%.64s", prefix);
-	const char *const labels[] = { by_prefix, NULL };
-	return sba_found_get(e, labels, ret, err);
-}
-
 /* ---- claiming ---- */
 
 /* 1: it is ours now, and nobody else's; 0: somebody was faster, or it has ended. */
@@ -257,7 +248,7 @@ int sba_member_take(struct sba_making *m, struct sba_error *err)
 		return 0;
 	int rc = sba_member_spec(m, m->pool, err);
 	if (rc == 0)
-		rc = get_all(m->engine, m->o.prefix, &f, err);
+		rc = sba_found_get_prefix(m->engine, m->o.prefix, &f, err);
 	if (rc == 0)
 		rc = take_any(m, &f, err);
 	if (rc == 0)
@@ -314,7 +305,7 @@ bool sba_claim_abandoned(const struct sba_sandbox *s)
 static int count_ready(const struct sba_making *m, size_t *ret, struct sba_error *err)
 {
 	struct sba_found f = { 0 };
-	int rc = get_all(m->engine, m->o.prefix, &f, err);
+	int rc = sba_found_get_prefix(m->engine, m->o.prefix, &f, err);
 	size_t n = 0;
 	for (size_t i = 0; rc == 0 && i < f.n; i++)
 		n += suits(m, &f.v[i]);
@@ -387,7 +378,7 @@ int sba_pool_drain(struct sba_engine *e, const char *prefix, const char *agent, 
 {
 	struct sba_found f = { 0 };
 	int removed = 0;
-	int rc = get_all(e, prefix ? prefix : SBA_DEFAULT_PREFIX, &f, err);
+	int rc = sba_found_get_prefix(e, prefix, &f, err);
 	for (size_t i = 0; rc >= 0 && i < f.n; i++) {
 		const struct sba_sandbox_info *s = &f.v[i].info;
 		if (strcmp(s->state, "ready") == 0 && (!agent || strcmp(agent, s->agent) == 0))

@@ -14,6 +14,7 @@
 
 enum {
 	SBA_NAME_MAX = 64,
+	SBA_FILTER_MAX = 2 * SBA_NAME_MAX, /* "LABEL=VALUE" */
 	SBA_SANDBOX_ID_LEN = 32,
 	SBA_POOL_SPEC_LEN = 32,
 	SBA_ENGINE_STEP_MS = 60 * 1000, /* one request of the engine, busy or not */
@@ -53,6 +54,8 @@ json_t *sba_labels_with_name(const json_t *labels, const char *name);
 /* Fills info with strings lent from labels. */
 void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info);
 const char *sba_label_get(const json_t *labels, const char *name);
+/* What the engine filters by for all of a prefix (NULL: the default); returns buf. */
+const char *sba_label_of_prefix(char buf[SBA_FILTER_MAX], const char *prefix);
 /* Adds what a label holds with spaces between: the rules of --allow. */
 int sba_label_words(const char *value, struct sba_strv *ret, struct sba_error *err) SBA_MUST_CHECK;
 /* True if whoever made it is surely dead: same machine, boot and pid namespace
@@ -100,6 +103,9 @@ int sba_found_get(struct sba_engine *e, const char *const *labels, struct sba_fo
 		  struct sba_error *err) SBA_MUST_CHECK;
 int sba_found_get_until(struct sba_engine *e, const char *const *labels, struct sba_until until,
 			struct sba_found *ret, struct sba_error *err) SBA_MUST_CHECK;
+/* Those of a prefix; NULL: the default. */
+int sba_found_get_prefix(struct sba_engine *e, const char *prefix, struct sba_found *ret,
+			 struct sba_error *err) SBA_MUST_CHECK;
 /* Half-made or broken, and surely nobody's work under way. */
 bool sba_found_is_litter(const struct sba_sandbox *s);
 void sba_found_fini(struct sba_found *f);

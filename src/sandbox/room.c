@@ -42,14 +42,6 @@ static void sweep(const struct sba_making *m, const struct sba_found *f)
 	}
 }
 
-static int get_all(const struct sba_making *m, struct sba_found *ret, struct sba_error *err)
-{
-	char by_prefix[2 * SBA_NAME_MAX];
-	snprintf(by_prefix, sizeof(by_prefix), SBA_LABEL "prefix=%s", m->o.prefix);
-	const char *const labels[] = { by_prefix, NULL };
-	return sba_found_get(m->engine, labels, ret, err);
-}
-
 static int full(const struct sba_making *m, int64_t there, struct sba_error *err)
 {
 	return sba_hint(err,
@@ -62,7 +54,7 @@ int sba_room_check(struct sba_making *m, struct sba_error *err)
 {
 	struct sba_found f = { 0 };
 	int64_t limit = m->members ? (int64_t)m->members : m->o.max_sandboxes;
-	int rc = get_all(m, &f, err);
+	int rc = sba_found_get_prefix(m->engine, m->o.prefix, &f, err);
 	if (rc < 0)
 		return rc;
 	int64_t older = older_than_ours(m, &f);
@@ -88,7 +80,7 @@ int sba_room_check_claimed(const struct sba_making *m, struct sba_error *err)
 	struct sba_found f = { 0 };
 	if (m->o.max_sandboxes == 0)
 		return 0;
-	int rc = get_all(m, &f, err);
+	int rc = sba_found_get_prefix(m->engine, m->o.prefix, &f, err);
 	if (rc == 0)
 		rc = sba_room_left(m, &f, err);
 	if (rc == 0)
