@@ -44,25 +44,31 @@ static int start_model(struct sba_agent *a, const char *script, struct sba_error
 
 enum { MAX_REQUESTS = 500 };
 
+static int unknown_provider(const char *name, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf all = SBA_BUF_INIT(SBA_KIB);
+	const char *const *names = sba_provider_list();
+	size_t n = 0;
+	for (; names[n]; n++)
+		sba_buf_printf(&all, "%s%s", n ? ", " : "there is: ", names[n]);
+	int near = sba_nearest(name, names, n);
+	int rc = sba_fail(err, SBA_EINVAL, "there is no provider '%s'", name);
+	return near < 0 ? sba_hint(err, rc, "%s", all.data ? all.data : "")
+			: sba_hint(err, rc, "did you mean '%s'?", names[near]);
+}
+
 static int find_provider(const struct sba_agent *a, const struct sba_agent_options *o,
 			 const struct sba_provider **ret, struct sba_error *err)
 {
-	const struct sba_provider *p =
-		o->provider ? sba_provider_find(o->provider) : sba_provider_default(a->driver);
-	if (!p) {
-		const char *const *names = sba_provider_list();
-		size_t n = 0;
-		while (names[n])
-			n++;
-		int near = sba_nearest(o->provider, names, n);
-		return sba_hint(err,
-				sba_fail(err, SBA_EINVAL, "there is no provider '%s'", o->provider),
-				near < 0 ? "%s, %s, %s" : "did you mean '%s'?",
-				near < 0 ? names[0] : names[near], names[1], names[2]);
-	}
+	const struct sba_provider *its_own = sba_provider_default(a->driver);
+	const struct sba_provider *p = o->provider ? sba_provider_find(o->provider) : its_own;
+	if (!p)
+		return unknown_provider(o->provider ? o->provider : a->driver->provider, err);
 	if (!sba_provider_speaks(p, a->driver->api))
-		return sba_fail(err, SBA_EINVAL, "%s does not speak %s's language", a->driver->name,
-				p->name);
+		return sba_hint(err,
+				sba_fail(err, SBA_EINVAL, "%s does not speak %s's language",
+					 a->driver->name, p->name),
+				"its own:  --provider %s", its_own ? its_own->name : "NAME");
 	if (!p->base_url && !o->base_url)
 		return sba_hint(
 			err, sba_fail(err, SBA_EINVAL, "provider '%s' needs a base URL", p->name),

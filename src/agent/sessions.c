@@ -167,7 +167,7 @@ int sba_sessions_use(struct sba_agent *a, const char *id, struct sba_error *err)
 
 /* ---- copies ---- */
 
-/* A dump of the session put in again under a new name; the old one goes if wanted. */
+/* A dump of the session, put in again under a new name. */
 static int copy(const struct access *x, const char *id, char ret[SBA_SESSION_NAME_MAX],
 		struct sba_error *err)
 {
@@ -241,11 +241,15 @@ static int adopt(struct sba_agent *parent, struct sba_sandbox *child, const stru
 	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s'", sba_sandbox_info(child)->name) : 0;
 }
 
-static void drop_all(struct sba_sandbox **v, size_t n)
+static void drop_all(struct sba_sandbox **v, size_t n, int rc, struct sba_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		(void)sba_sandbox_remove(v[i], NULL);
+		if (sba_sandbox_remove(v[i], NULL) < 0)
+			sba_hint(err, rc,
+				 "a child could not be removed; later:  sandbox-agent rm %s",
+				 sba_sandbox_info(v[i])->name);
 		sba_sandbox_close(v[i]);
+		v[i] = NULL;
 	}
 }
 
@@ -272,6 +276,6 @@ int sba_agent_fork(struct sba_agent *a, const struct sba_fork_options *options,
 		rc = adopt(a, ret[i], &parts, err);
 	sba_parts_fini(&parts);
 	if (rc < 0)
-		drop_all(ret, n);
+		drop_all(ret, n, rc, err);
 	return rc;
 }

@@ -146,6 +146,20 @@ int cli_way_settle(struct cli *cli, struct cli_way *w, const struct cli_args *ar
 
 /* ---- what makes sense ---- */
 
+static void hint_providers(const char *name, struct sba_error *err)
+{
+	const char *const *names = sba_provider_list();
+	size_t n = 0, len = 0;
+	for (; names[n]; n++) {
+		if (len < sizeof(err->hint))
+			len += (size_t)snprintf(err->hint + len, sizeof(err->hint) - len, "%s%s",
+						n ? ", " : "there is: ", names[n]);
+	}
+	int near = sba_nearest(name, names, n);
+	if (near >= 0)
+		snprintf(err->hint, sizeof(err->hint), "did you mean %s?", names[near]);
+}
+
 int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err)
 {
 	if (w->offline && says_where(w))
@@ -156,15 +170,9 @@ int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *
 				"--api-key-env, --api-key-file and --api-key-command exclude each "
 				"other");
 	if (w->provider && !sba_provider_key_env(agent, w->provider)) {
-		const char *const *names = sba_provider_list();
-		size_t n = 0;
-		while (names[n])
-			n++;
-		int near = sba_nearest(w->provider, names, n);
 		cli_fail(err, SBA_EINVAL, NULL, "--provider: there is no provider '%s'",
 			 w->provider);
-		snprintf(err->hint, sizeof(err->hint), "did you mean %s?",
-			 names[near < 0 ? 0 : near]);
+		hint_providers(w->provider, err);
 		return SBA_EINVAL;
 	}
 	return w->ca_file ? cli_check_option_path("ca-file", w->ca_file, false, err) : 0;
