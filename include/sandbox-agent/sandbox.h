@@ -43,6 +43,10 @@ struct sba_sandbox_options {
 	const char *network; /* "open" (default): the engine's bridge; "sealed": loopback only */
 	const char *const
 		*allow; /* HOST[:PORT], *.suffix, CIDR: what a sealed one reaches; NULL-ended */
+	/* "HOST:PATH" or "HOST:PATH:ro": a file or folder of the engine's machine that is
+	 * there at PATH as well; NULL-ended. SBA_EREFUSED: an engine's socket, and what
+	 * leads to one. */
+	const char *const *mounts;
 	const char *runtime; /* NULL: the engine's */
 	const char *ca_file; /* PEM bundle that programs inside shall trust, or NULL */
 	bool pool; /* claims one that is ready, where there is one; see sba_pool_claim() */
@@ -71,6 +75,7 @@ struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
 		*allow, *base_url, *key_env, *model;
 	const char *program;     /* its argv as a JSON array; "" if there is none */
+	const char *mounts;      /* likewise, with links followed; "" if there is none */
 	const char *pool;        /* of what came from the pool: a hash of what it was made for */
 	const char *state;       /* "idle", "working", "ready" (in the pool), "created", "paused",
 				  * "changing", "gone", "broken" */

@@ -355,6 +355,8 @@ void cli_term_winch_drain(int fd);
 int cli_engine(struct cli *cli, struct sba_error *err);
 int cli_images(struct cli *cli, struct sba_error *err);
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
+/* What died half-made goes with a command of any kind: for those that look for no sandbox. */
+void cli_sweep(struct cli *cli);
 /* SBA_EINVAL: no such agent; the nearest is hinted at. */
 int cli_check_agent(const char *agent, struct sba_error *err);
 /* Whether the engine says that the image has no such user. */
@@ -411,7 +413,7 @@ struct cli_spawn {
 	struct cli_way way; /* first: its table counts from here */
 	const char *image, *pull, *name, *tag, *workspace, *user, *runtime, *network;
 	const char *const *program; /* of an agent that takes one; NULL-ended */
-	struct cli_list env, env_file, allow;
+	struct cli_list env, env_file, allow, mount;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
 	double cpus;
 	bool brief; /* ends with the command: soon, where that dies */

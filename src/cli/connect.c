@@ -103,6 +103,15 @@ int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, str
 	return rc;
 }
 
+void cli_sweep(struct cli *cli)
+{
+	struct sba_list_options lo = { .prefix = cli->prefix };
+	struct sba_sandbox_list *l = NULL;
+	struct sba_error ignored;
+	if (sba_sandbox_list(cli->engine, &lo, &l, &ignored) == 0)
+		sba_sandbox_list_free(l);
+}
+
 /* docker's words, and Podman's: they speak of the image's files. */
 bool cli_unknown_user(const struct sba_error *err)
 {

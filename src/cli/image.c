@@ -87,6 +87,7 @@ static void done(struct cli *cli, const char *ref, const char *what, time_t sinc
 					ref, "did", what));
 	cli_time((time(NULL) - since) * 1000, time_taken, sizeof(time_taken));
 	cli_note(cli, "%s %s  %s  %s", cli_mark(&cli->look, CLI_MARK_OK), ref, what, time_taken);
+	cli_sweep(cli);
 }
 
 static int build_one(struct cli *cli, const char *name, const void *options, struct sba_error *err)
@@ -221,6 +222,7 @@ static int ls(struct cli *cli, const void *options, const struct cli_args *args)
 	else
 		print_table(cli, l);
 	sba_image_list_free(l);
+	cli_sweep(cli);
 	return 0;
 }
 

@@ -22,6 +22,11 @@ int sba_cancel_fd(const struct sba_cancel *c);
 /* Podman's major version, 0 where the engine is Docker: for what the two do not
  * agree on. docs/engines.md lists it all. */
 int sba_engine_podman(const struct sba_engine *e);
+/* The path of its socket on this machine, so that its files and its processor are most
+ * likely ours; NULL if it is reached otherwise. */
+const char *sba_engine_socket(const struct sba_engine *e);
+/* As images name architectures: "amd64". Asks once; lent until it is closed. */
+int sba_engine_arch(struct sba_engine *e, const char **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* A limit for work of this handle: at most ms from now, cancelled with it. */
 struct sba_until sba_engine_until(const struct sba_engine *e, int64_t ms);
 /* What of the kind may take how long, for sba_until_in() and its like. */

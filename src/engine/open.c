@@ -232,12 +232,32 @@ static int ask_object(struct sba_engine *e, const char *path, json_t **ret, stru
 	return 0;
 }
 
+const char *sba_engine_socket(const struct sba_engine *e)
+{
+	const char *host = e->endpoint.host;
+	return sba_starts_with(host, "unix://") ? host + strlen("unix://") : NULL;
+}
+
+/* With the lock held. */
+static int ask_version(struct sba_engine *e, struct sba_error *err)
+{
+	return e->version_json ? 0 : ask_object(e, "/version", &e->version_json, err);
+}
+
+int sba_engine_arch(struct sba_engine *e, const char **ret, struct sba_error *err)
+{
+	pthread_mutex_lock(&e->info_lock);
+	int rc = ask_version(e, err);
+	pthread_mutex_unlock(&e->info_lock);
+	if (rc == 0)
+		*ret = or_empty(sba_json_str(e->version_json, "Arch"));
+	return rc;
+}
+
 int sba_engine_info(struct sba_engine *e, const struct sba_engine_info **ret, struct sba_error *err)
 {
-	int rc = 0;
 	pthread_mutex_lock(&e->info_lock);
-	if (!e->version_json)
-		rc = ask_object(e, "/version", &e->version_json, err);
+	int rc = ask_version(e, err);
 	if (rc == 0 && !e->info_json) {
 		rc = ask_object(e, "/info", &e->info_json, err);
 		if (rc == 0)

@@ -42,15 +42,6 @@ int sba_guest_find(const char *arch, struct sba_guest *ret, struct sba_error *er
 	return 0;
 }
 
-bool sba_guest_is_ours(const char *hash)
-{
-	for (const struct sba_embedded *f = sba_embedded_files; f->name; f++) {
-		if (sba_ends_with(f->name, ".hash") && strcmp(f->data, hash) == 0)
-			return true;
-	}
-	return false;
-}
-
 const char *sba_guest_hash(void)
 {
 	struct sba_guest guest;

@@ -32,8 +32,6 @@ struct sba_guest {
 /* As images name architectures: "amd64"; NULL: this host's. SBA_EUNSUPPORTED: this
  * build has none for it. */
 int sba_guest_find(const char *arch, struct sba_guest *ret, struct sba_error *err) SBA_MUST_CHECK;
-/* Whether a guest of this build, of any architecture, has that hash. */
-bool sba_guest_is_ours(const char *hash);
 
 /* "1.2.3" of the agent in versions.json; NULL if it has none. */
 const char *sba_images_version(const struct sba_images *i, const char *name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sidecar's image: from scratch, holding a guest alone and named after its hash. Each
- * version of the guest leaves one behind, which is swept away when nothing uses it.
+ * The sidecar's image: from scratch, holding a guest alone and named after a hash of
+ * all that is in it. Each version of the guest leaves one behind, which is swept away
+ * when nothing uses it.
  */
 #include "archive/archive.h"
 #include "channel/protocol.h"
@@ -13,20 +14,54 @@
 #define LABEL_ROLE "io.sandbox-agent.role"
 #define ROLE       "sidecar-image"
 
+enum { TAG_MAX = sizeof(TAG) + SBA_GUEST_HASH_LEN };
+
+enum { GUEST_MODE = 0711, GUEST_DIR_MODE = 0755 };
+
+static const char *const changes[] = { "ENTRYPOINT [\"" SBA_GUEST_PATH "\"]",
+				       "LABEL " LABEL_ROLE "=" ROLE, NULL };
+
+/* ---- its name ---- */
+
+/* An image of another layout is another image, although the guest is the same. */
+static int tag_of(const char *guest_hash, char ret[TAG_MAX])
+{
+	char text[512], hash[SBA_SHA256_HEX];
+	int len = snprintf(text, sizeof(text), "%s\n%s %o\n%s %o\n%s\n%s\n", guest_hash,
+			   SBA_GUEST_DIR, GUEST_DIR_MODE, SBA_GUEST_PATH, GUEST_MODE, changes[0],
+			   changes[1]);
+	if (sba_sha256_hex(text, (size_t)len, hash) < 0)
+		return SBA_ENOMEM;
+	snprintf(ret, TAG_MAX, TAG "%.*s", SBA_GUEST_HASH_LEN, hash);
+	return 0;
+}
+
+/* Whether a guest of this build, of any architecture, makes an image of that tag; also
+ * where that cannot be told. */
+static bool is_ours(const char *tag)
+{
+	char own[TAG_MAX];
+	for (const struct sba_embedded *f = sba_embedded_next(NULL); f; f = sba_embedded_next(f)) {
+		if (sba_ends_with(f->name, ".hash") &&
+		    (tag_of(f->data, own) < 0 || strcmp(own, tag) == 0))
+			return true;
+	}
+	return false;
+}
+
 /* ---- making it ---- */
 
 static int import(struct sba_engine *e, const char *repository, const char *tag,
 		  const struct sba_guest *guest, struct sba_error *err)
 {
-	static const char *const changes[] = { "ENTRYPOINT [\"" SBA_GUEST_PATH "\"]",
-					       "LABEL " LABEL_ROLE "=" ROLE, NULL };
 	const struct sba_pack_options options = { .fixed_mtime = 0 };
 	struct sba_pack *pack = NULL;
 	int rc = sba_pack_new(&options, &pack, err);
 	if (rc == 0)
-		rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
+		rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], GUEST_DIR_MODE, err);
 	if (rc == 0)
-		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
+		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, GUEST_MODE,
+				    err);
 	if (rc == 0)
 		rc = sba_image_import(e, repository, tag, changes, sba_pack_read, pack,
 				      sba_engine_until(e, SBA_IMAGE_LOOK_MS), err);
@@ -48,8 +83,9 @@ static int import_and_sweep(struct sba_engine *e, const char *repository, const 
 int sba_image_sidecar(struct sba_engine *e, const char *repository, const struct sba_guest *guest,
 		      char ret_ref[SBA_REF_MAX], struct sba_error *err)
 {
-	char tag[32], ref[SBA_REF_MAX];
-	snprintf(tag, sizeof(tag), TAG "%.12s", guest->hash);
+	char tag[TAG_MAX], ref[SBA_REF_MAX];
+	if (tag_of(guest->hash, tag) < 0)
+		return sba_fail_nomem(err);
 	if ((size_t)snprintf(ref, sizeof(ref), "%s:%s", repository, tag) >= sizeof(ref))
 		return sba_fail(err, SBA_EINVAL, "repository '%s': name too long", repository);
 	int here = sba_image_present(e, ref, err);
@@ -63,9 +99,9 @@ int sba_image_sidecar(struct sba_engine *e, const char *repository, const struct
 
 /* ---- sweeping the others ---- */
 
-/* The hash in a reference of ours; NULL if it is none. Podman puts the first of
+/* The tag in a reference of ours; NULL if it is none. Podman puts the first of
  * these before the name of what was loaded, the second before what was imported. */
-static const char *hash_of(const char *ref, const char *repository)
+static const char *tag_in(const char *ref, const char *repository)
 {
 	static const char *const podmans[] = { "localhost/", "docker.io/library/" };
 	size_t len = strlen(repository);
@@ -78,7 +114,7 @@ static const char *hash_of(const char *ref, const char *repository)
 	const char *hash = ref + len + strlen(":" TAG);
 	bool good = strlen(hash) == SBA_GUEST_HASH_LEN &&
 		    strspn(hash, "0123456789abcdef") == SBA_GUEST_HASH_LEN;
-	return good ? hash : NULL;
+	return good ? ref + len + 1 : NULL;
 }
 
 static bool is_stale(const json_t *image, int64_t min_age_s)
@@ -118,8 +154,8 @@ int sba_image_sweep(struct sba_engine *e, const char *repository, int64_t min_ag
 		json_array_foreach(json_object_get(image, "RepoTags"), t, tag)
 		{
 			const char *ref = json_string_value(tag);
-			const char *hash = ref ? hash_of(ref, repository) : NULL;
-			if (hash && !sba_guest_is_ours(hash))
+			const char *named = ref ? tag_in(ref, repository) : NULL;
+			if (named && !is_ours(named))
 				removed += remove_unused(e, ref);
 		}
 	}

@@ -143,6 +143,8 @@ static int resolve(struct sba_making *m, struct sba_error *err)
 		rc = check_runtime(m, err);
 	if (rc == 0)
 		rc = check_reserved(m, err);
+	if (rc == 0)
+		rc = sba_mounts_resolve(m, err);
 	o->keepalive_ms = or_default(o->keepalive_ms, default_keepalive_ms);
 	o->max_lifetime_ms = or_default(o->max_lifetime_ms, default_lifetime_ms);
 	o->memory = or_default(o->memory, default_memory);
@@ -174,7 +176,7 @@ static int look_at_image(struct sba_making *m, struct sba_error *err)
 		return rc;
 	const char *id = sba_json_str(image, "Id");
 	snprintf(m->image_id, sizeof(m->image_id), "%s", id ? id : "");
-	rc = sba_guest_for_image(m->o.image, image, &m->guest, err);
+	rc = sba_guest_for_image(m->engine, image, &m->guest, err);
 	if (rc < 0)
 		return rc;
 	if (!m->o.user) {
@@ -421,6 +423,7 @@ int sba_making_init(struct sba_making *m, struct sba_engine *e,
 void sba_making_fini(struct sba_making *m)
 {
 	json_decref(m->labels);
+	sba_strv_fini(&m->mounts);
 	sba_buf_fini(&m->ca);
 	sba_sandbox_close(m->sandbox);
 }

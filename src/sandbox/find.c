@@ -163,6 +163,37 @@ int sba_found_get_prefix(struct sba_engine *e, const char *prefix, struct sba_fo
 	return sba_found_get(e, labels, ret, err);
 }
 
+enum { HALF_MADE_S = 15 * 60, SWEEP_MS = 5000 };
+
+/* Nobody can still be at it: its maker is dead for sure, or long enough has passed. */
+static bool is_half_made(const struct sba_sandbox *s)
+{
+	const char *state = s->info.state;
+	if (s->info.foreign_schema || (strcmp(state, "gone") != 0 && strcmp(state, "created") != 0))
+		return false;
+	return sba_label_creator_dead(s->labels) ||
+	       sba_unix_ms() / 1000 - s->info.created > HALF_MADE_S;
+}
+
+/* What died half-made goes with the next command of any kind, which is neither to fail
+ * nor to wait long for it. What is asked for by name stays, for the answer. */
+static void sweep_half_made(struct sba_engine *e, struct sba_found *f, const char *asked_for)
+{
+	struct sba_until until = sba_engine_until(e, SWEEP_MS);
+	size_t kept = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		struct sba_sandbox *s = &f->v[i];
+		bool asked = asked_for && (strcmp(s->info.name, asked_for) == 0 ||
+					   strcmp(s->info.id, asked_for) == 0);
+		if (!asked && is_half_made(s) && sba_until_check(until, NULL) == 0 &&
+		    sba_sandbox_remove_both(e, s->sidecar, s->container, NULL) == 0)
+			json_decref(s->labels);
+		else
+			f->v[kept++] = *s;
+	}
+	f->n = kept;
+}
+
 void sba_found_fini(struct sba_found *f)
 {
 	for (size_t i = 0; i < f->n; i++)
@@ -199,7 +230,8 @@ static bool never_began(const json_t *events, const char *id)
 	{
 		const char *action = sba_json_str(event, "Action");
 		const json_t *attributes = sba_json_get(event, "Actor.Attributes");
-		if (!action || !attributes || strcmp(sba_label_get(attributes, "id"), id) != 0)
+		if (!action || !attributes || !sba_ours_event(attributes) ||
+		    strcmp(sba_label_get(attributes, "id"), id) != 0)
 			continue;
 		if (strcmp(action, "start") == 0 &&
 		    strcmp(sba_label_get(attributes, "role"), "sandbox") == 0)
@@ -263,6 +295,7 @@ int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 	rc = sba_found_get_prefix(e, prefix, &f, err);
 	if (rc < 0)
 		return rc;
+	sweep_half_made(e, &f, name);
 	size_t i = 0;
 	while (i < f.n && strcmp(f.v[i].info.name, name) != 0 && strcmp(f.v[i].info.id, name) != 0)
 		i++;
@@ -366,6 +399,9 @@ int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *option
 		free(l);
 		return rc;
 	}
+	/* Other prefixes are others'. */
+	if (strcmp(prefix, "*") != 0)
+		sweep_half_made(e, &l->found, NULL);
 	/* Without the past the list is still worth having. */
 	if (o->all && sba_past_add(e, strcmp(prefix, "*") == 0 ? every[0] : by_prefix,
 				   sba_unix_ms() / 1000 - PAST_S, &l->found, NULL) < 0)
@@ -407,21 +443,10 @@ void sba_sandbox_list_free(struct sba_sandbox_list *l)
 
 /* ---- sweeping ---- */
 
-enum { HALF_MADE_S = 15 * 60 };
-
-/* Half-made or broken, and nobody can still be at it: its maker is dead for
- * sure, or long enough has passed. */
 bool sba_found_is_litter(const struct sba_sandbox *s)
 {
-	const char *state = s->info.state;
-	if (s->info.foreign_schema)
-		return false;
-	if (strcmp(state, "broken") == 0)
-		return true;
-	if (strcmp(state, "gone") != 0 && strcmp(state, "created") != 0)
-		return false;
-	return sba_label_creator_dead(s->labels) ||
-	       sba_unix_ms() / 1000 - s->info.created > HALF_MADE_S;
+	bool broken = strcmp(s->info.state, "broken") == 0;
+	return (broken && !s->info.foreign_schema) || is_half_made(s);
 }
 
 int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sba_error *err)

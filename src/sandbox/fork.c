@@ -34,7 +34,7 @@ struct fork_job {
 	struct sba_until until;
 	struct sba_sandbox_options make; /* of every child but for the name */
 	json_t *inspect;                 /* of the parent; lends to make */
-	struct sba_strv allow, program;
+	struct sba_strv allow, program, mounts;
 	char ca_path[64];
 	int ca_fd;
 	atomic_int number; /* the next one for a name */
@@ -55,17 +55,17 @@ struct child {
 
 /* ---- the settings of the parent ---- */
 
-static int read_program(const char *label, struct sba_strv *ret, struct sba_error *err)
+static int read_words(const char *label, struct sba_strv *ret, struct sba_error *err)
 {
 	size_t i;
 	json_t *word, *list = NULL;
-	int rc = *label ? sba_json_parse(label, strlen(label), "label program", &list, err) : 0;
+	int rc = *label ? sba_json_parse(label, strlen(label), "label", &list, err) : 0;
 	json_array_foreach(list, i, word)
 	{
 		const char *text = json_string_value(word);
 		if (rc == 0)
 			rc = text ? sba_strv_add(ret, text, err)
-				  : sba_fail(err, SBA_EPROTO, "label program: not ours");
+				  : sba_fail(err, SBA_EPROTO, "label '%s': not ours", label);
 	}
 	json_decref(list);
 	return rc;
@@ -113,7 +113,9 @@ static int read_settings(struct fork_job *j, struct sba_error *err)
 	if (rc == 0)
 		rc = sba_label_words(i->allow, &j->allow, err);
 	if (rc == 0)
-		rc = read_program(i->program, &j->program, err);
+		rc = read_words(i->program, &j->program, err);
+	if (rc == 0)
+		rc = read_words(i->mounts, &j->mounts, err);
 	if (rc < 0)
 		return rc;
 	const json_t *host = json_object_get(j->inspect, "HostConfig");
@@ -138,6 +140,7 @@ static int read_settings(struct fork_job *j, struct sba_error *err)
 		.pids = sba_json_int(host, "PidsLimit", 0),
 		.max_sandboxes = j->o.max_sandboxes,
 		.allow = (const char *const *)j->allow.v,
+		.mounts = (const char *const *)j->mounts.v,
 		.runtime =
 			sba_engine_podman(j->parent->engine) ? NULL : sba_json_str(host, "Runtime"),
 	};
@@ -402,6 +405,7 @@ static void job_fini(struct fork_job *j)
 	sba_changes_fini(&j->changes);
 	sba_strv_fini(&j->allow);
 	sba_strv_fini(&j->program);
+	sba_strv_fini(&j->mounts);
 	json_decref(j->inspect);
 }
 

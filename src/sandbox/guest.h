@@ -11,8 +11,10 @@
 #include "image/image.h"
 #include "sandbox/private.h"
 
-/* The guest for the architecture of an image. SBA_EUNSUPPORTED: there is none. */
-int sba_guest_for_image(const char *ref, const json_t *image, struct sba_guest *ret,
+/* The guest for the engine's architecture, which for an image of another is not the image's:
+ * its programs go by an emulator then, and that has no idea of much that the guest asks of
+ * the kernel (QEMU 7.2 knows no PR_SET_CHILD_SUBREAPER). SBA_EUNSUPPORTED: there is none. */
+int sba_guest_for_image(struct sba_engine *e, const json_t *image, struct sba_guest *ret,
 			struct sba_error *err) SBA_MUST_CHECK;
 
 /* The guest where it stands in a sandbox, root-owned and not readable by others, so that

@@ -118,14 +118,14 @@ static int set_int(json_t *labels, const char *name, int64_t value)
 	return set(labels, name, text);
 }
 
-/* *ret: a JSON array of its words; NULL for none. */
-static int put_program(const char *const *program, char **ret)
+/* *ret: a JSON array of them; NULL for none. */
+static int put_words(const char *const *words, char **ret)
 {
-	if (!program)
+	if (!words)
 		return 0;
 	SBA_JSON json_t *list = json_array();
-	for (; *program; program++) {
-		if (json_array_append_new(list, json_string(*program)) < 0)
+	for (; *words; words++) {
+		if (json_array_append_new(list, json_string(*words)) < 0)
 			return -1;
 	}
 	*ret = sba_json_dump(list);
@@ -144,14 +144,15 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, const c
 	if (rc < 0)
 		return rc;
 	SBA_JSON json_t *l = json_object();
-	SBA_FREE char *program = NULL;
-	int bad = !l || put_program(o->program, &program);
+	SBA_FREE char *program = NULL, *mounts = NULL;
+	int bad = !l || put_words(o->program, &program) || put_words(o->mounts, &mounts);
 	bad = bad || set_int(l, "schema", SBA_LABEL_SCHEMA) || set(l, "id", id) ||
 	      set(l, "name", o->name) || set(l, "prefix", o->prefix) || set(l, "tag", o->tag) ||
 	      set(l, "agent", o->agent) || set(l, "image", o->image) || set(l, "user", o->user) ||
 	      set(l, "provider", o->provider) || set(l, "base-url", o->base_url) ||
 	      set(l, "key-env", o->key_env) || set(l, "program", program) ||
-	      set(l, "model", o->model) || set_int(l, "max-tokens", o->max_tokens) ||
+	      set(l, "mounts", mounts) || set(l, "model", o->model) ||
+	      set_int(l, "max-tokens", o->max_tokens) ||
 	      set_int(l, "max-requests", o->max_requests) ||
 	      set(l, "allow", rules.data ? rules.data : "") || set(l, "network", o->network) ||
 	      set(l, "workspace", SBA_DEFAULT_WORKSPACE) || set(l, "version", SBA_VERSION) ||
@@ -208,6 +209,7 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->base_url = sba_label_get(labels, "base-url");
 	info->key_env = sba_label_get(labels, "key-env");
 	info->program = sba_label_get(labels, "program");
+	info->mounts = sba_label_get(labels, "mounts");
 	info->pool = sba_label_get(labels, "pool");
 	info->model = sba_label_get(labels, "model");
 	info->max_tokens = get_int(labels, "max-tokens");

@@ -24,10 +24,11 @@ struct sba_making {
 	char pool[SBA_POOL_SPEC_LEN + 1]; /* what a member of the pool is for */
 	size_t members;                   /* at most so many of them; 0: it is no member */
 	char sidecar_ref[SBA_REF_MAX];
-	struct sba_guest guest; /* for the image's architecture */
+	struct sba_guest guest; /* for the engine's architecture */
 	bool as_root;           /* the image's user is root */
 	char host_address[64];  /* what the host's name inside stands for */
 	json_t *labels;
+	struct sba_strv mounts; /* as o.mounts, resolved */
 	struct sba_buf ca;
 	struct sba_sandbox *sandbox;
 	/* the sidecar's start, on a thread of its own */
@@ -72,6 +73,16 @@ int sba_room_check_claimed(const struct sba_making *m, struct sba_error *err) SB
 /* The same of a list that was got already. */
 int sba_room_left(const struct sba_making *m, const struct sba_found *f,
 		  struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- mounts.c ---- */
+
+/* Fills m->mounts from m->o.mounts, which it takes the place of. SBA_EREFUSED: what would
+ * bring an engine's socket in, or hide what a sandbox needs. */
+int sba_mounts_resolve(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
+int sba_mounts_add(const struct sba_making *m, json_t *host_config,
+		   struct sba_error *err) SBA_MUST_CHECK;
+/* Whether what was told (HostConfig.Mounts) is what the engine says that it made. */
+bool sba_mounts_hold(const json_t *wanted, const json_t *made) SBA_MUST_CHECK;
 
 /* ---- spec.c ---- */
 

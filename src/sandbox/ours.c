@@ -21,15 +21,19 @@ bool sba_member_name(const char *name)
 	return digits == 8;
 }
 
-/* What follows "/PREFIX-" in the container's name. */
+/* What follows "PREFIX-" in a container's name; NULL if it does not begin so. */
+static const char *after_prefix(const char *name, const json_t *labels)
+{
+	const char *prefix = sba_label_get(labels, "prefix");
+	size_t len = strlen(prefix);
+	bool agrees = name && strncmp(name, prefix, len) == 0 && name[len] == '-';
+	return agrees ? name + len + 1 : NULL;
+}
+
 static const char *name_of(const json_t *container, const json_t *labels)
 {
 	const char *name = sba_json_str(container, "Names.#0");
-	const char *prefix = sba_label_get(labels, "prefix");
-	size_t len = strlen(prefix);
-	bool agrees = name && name[0] == '/' && strncmp(name + 1, prefix, len) == 0 &&
-		      name[1 + len] == '-';
-	return agrees ? name + len + 2 : NULL;
+	return name && name[0] == '/' ? after_prefix(name + 1, labels) : NULL;
 }
 
 static bool has_role(const json_t *labels, const char *role)
@@ -37,16 +41,21 @@ static bool has_role(const json_t *labels, const char *role)
 	return strcmp(sba_label_get(labels, "role"), role) == 0;
 }
 
-bool sba_ours_sidecar(const json_t *container, bool *ret_claimed)
+static bool names_sidecar(const char *name, const json_t *labels, bool *ret_claimed)
 {
-	const json_t *labels = json_object_get(container, "Labels");
-	const char *name = name_of(container, labels), *label = sba_label_get(labels, "name");
+	const char *label = sba_label_get(labels, "name");
 	size_t len = strlen(label);
 	if (!has_role(labels, "sidecar") || !name || strncmp(name, label, len) != 0)
 		return false;
 	*ret_claimed =
 		*sba_label_get(labels, "pool") && strcmp(name + len, SBA_CLAIMED_SUFFIX) == 0;
 	return *ret_claimed || strcmp(name + len, SBA_SIDECAR_SUFFIX) == 0;
+}
+
+bool sba_ours_sidecar(const json_t *container, bool *ret_claimed)
+{
+	const json_t *labels = json_object_get(container, "Labels");
+	return names_sidecar(name_of(container, labels), labels, ret_claimed);
 }
 
 /* Where the sidecar is gone already nothing else can be told. */
@@ -82,6 +91,20 @@ bool sba_ours_main(const json_t *list, const json_t *container, const char **ret
 	if (ours)
 		*ret_name = name;
 	return ours;
+}
+
+bool sba_ours_event(const json_t *attributes)
+{
+	const char *name = after_prefix(sba_json_str(attributes, "name"), attributes);
+	bool claimed;
+	if (!name)
+		return false;
+	if (names_sidecar(name, attributes, &claimed))
+		return true;
+	/* An event does not tell whose namespace a claimed member shares. */
+	return has_role(attributes, "sandbox") &&
+	       (*sba_label_get(attributes, "pool") ||
+		strcmp(name, sba_label_get(attributes, "name")) == 0);
 }
 
 bool sba_member_unclaimed(const struct sba_sandbox *s)

@@ -141,7 +141,7 @@ int sba_past_add_until(struct sba_engine *e, const char *label, int64_t since_un
 		const char *action = sba_json_str(event, "Action");
 		const json_t *attributes = sba_json_get(event, "Actor.Attributes");
 		struct sba_sandbox *s = NULL;
-		if (!action || !attributes)
+		if (!action || !attributes || !sba_ours_event(attributes))
 			continue;
 		if (entry_of(found, e, attributes, &s) < 0)
 			return sba_fail_nomem(err);

@@ -242,8 +242,8 @@ static int begin_again(struct sba_making *m, struct sba_error *err)
 int sba_member_take(struct sba_making *m, struct sba_error *err)
 {
 	struct sba_found f = { 0 };
-	/* Podman renames to the present name, and does not tell in its list which
-	 * containers belong together (4.3 to 5.4). */
+	/* Podman (5.4) renames to the present name, and does not tell in its list which
+	 * containers belong together. */
 	if (has_env(&m->o) || sba_engine_podman(m->engine))
 		return 0;
 	int rc = sba_member_spec(m, m->pool, err);

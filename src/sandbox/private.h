@@ -83,6 +83,9 @@ bool sba_ours_sidecar(const json_t *container, bool *ret_claimed) SBA_MUST_CHECK
 /* `list`: all containers with these labels. *ret_name is lent with the container. */
 bool sba_ours_main(const json_t *list, const json_t *container,
 		   const char **ret_name) SBA_MUST_CHECK;
+/* The same of an event's attributes, as far as they tell: the labels and the name. A
+ * container of a committed image is told apart unless that is of a pool's member. */
+bool sba_ours_event(const json_t *attributes) SBA_MUST_CHECK;
 /* In the pool, ready or on its way there or away: nobody's sandbox yet. */
 bool sba_member_unclaimed(const struct sba_sandbox *s);
 

@@ -147,12 +147,15 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 		json_decref(spec);
 		return sba_fail(err, SBA_EINVAL, "user or runtime: not valid UTF-8");
 	}
-	if (m->as_root && take_guest(m, spec)) {
+	if (m->as_root && take_guest(m, spec))
+		rc = sba_fail_nomem(err);
+	if (rc == 0)
+		rc = sba_mounts_add(m, json_object_get(spec, "HostConfig"), err);
+	if (rc < 0)
 		json_decref(spec);
-		return sba_fail_nomem(err);
-	}
-	*ret = spec;
-	return 0;
+	else
+		*ret = spec;
+	return rc;
 }
 
 /* ---- did it ---- */
@@ -244,6 +247,8 @@ int sba_spec_verify(const struct sba_making *m, const char *id, const json_t *sp
 		if (!holds(key, json_object_get(wanted, key), json_object_get(got, key)))
 			return not_kept(key, err);
 	}
+	if (!sba_mounts_hold(json_object_get(wanted, "Mounts"), json_object_get(made, "Mounts")))
+		return not_kept("Mounts", err);
 	const char *user = sba_json_str(spec, "User"), *kept = sba_json_str(made, "Config.User");
 	return user && (!kept || strcmp(user, kept) != 0) ? not_kept("User", err) : 0;
 }

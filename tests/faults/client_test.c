@@ -111,6 +111,12 @@ static bool no_command(void *user)
 	return !command_somewhere();
 }
 
+static bool a_command(void *user)
+{
+	(void)user;
+	return command_somewhere();
+}
+
 static bool only_the_box(void *user)
 {
 	(void)user;
@@ -224,6 +230,8 @@ static void a_stopped_client_counts_as_gone_and_says_so_when_it_goes_on(void **s
 	snprintf(keepalive, sizeof(keepalive), "%ds", KEEPALIVE_S);
 	live_start(&c, &(struct live_start){ .argv = argv_of(0) });
 	live_child_await(&c, "working", 60000);
+	/* It says so a moment before. */
+	live_await(a_command, NULL, 10000);
 	kill(c.pid, SIGSTOP);
 	live_await(no_command, NULL, SBA_CHANNEL_GUEST_SILENCE_MS + COMMAND_END_MS);
 	live_await_no_containers(KEEPALIVE_S * 1000 + LAG_MS);
@@ -288,6 +296,7 @@ static void closes_its_terminal(const char *const *argv, const char *text)
 	int master;
 	struct waiting w = { .pid = on_a_terminal(argv, &master) };
 	await_on_terminal(master, text);
+	live_await(a_command, NULL, 10000);
 	close(master);
 	live_await(has_ended, &w, 30000);
 	assert_true(WIFEXITED(w.status) || WTERMSIG(w.status) == SIGHUP);
@@ -317,6 +326,7 @@ static void a_closed_terminal_ends_a_command_in_a_sandbox_that_stays(void **stat
 	static const char typed[] = "trap '' HUP; echo he''re; " COMMAND "\n";
 	assert_int_equal(sba_write_all(master, typed, strlen(typed), NULL), 0);
 	await_on_terminal(master, "here");
+	live_await(a_command, NULL, 10000);
 	close(master);
 	live_await(has_ended, &w, 30000);
 	live_await(no_command, NULL, COMMAND_END_MS);

@@ -38,7 +38,11 @@ static json_t *containers_of(struct sba_engine *e)
 	snprintf(label, sizeof(label), "io.sandbox-agent.prefix=%s", live.prefix);
 	const char *const labels[] = { label, NULL };
 	json_t *list = NULL;
-	return sba_container_list(e, labels, soon(), &list, NULL) == 0 ? list : json_array();
+	struct sba_error err = { 0 };
+	if (sba_container_list(e, labels, soon(), &list, &err) == 0)
+		return list;
+	print_error("%s\n", err.text);
+	return NULL;
 }
 
 static json_t *images_of(struct sba_engine *e)
@@ -282,7 +286,10 @@ json_t *live_containers(void)
 	const struct sba_list_options o = { .prefix = live.prefix };
 	if (sba_engine_podman(live.engine) && !sba_sandbox_list(live.engine, &o, &l, NULL))
 		sba_sandbox_list_free(l);
-	return containers_of(live.engine);
+	json_t *list = containers_of(live.engine);
+	/* What could not be asked for is not "none". */
+	assert_non_null(list);
+	return list;
 }
 
 size_t live_container_count(void)
