@@ -15,6 +15,7 @@
 
 /* ---- the hash ---- */
 
+static const char *const mounts[] = { "/srv:/data", NULL };
 static const char *const rules[] = { "a.example", "b.example", NULL };
 
 static struct sba_making making(void)
@@ -66,6 +67,7 @@ static void all_that_makes_a_sandbox_what_it_is_counts(void **state)
 	DIFFERS(o.key_env, "KEY");
 	DIFFERS(o.network, "sealed");
 	DIFFERS(o.allow, rules);
+	DIFFERS(o.mounts, mounts);
 	DIFFERS(o.runtime, "crun");
 	DIFFERS(o.keepalive_ms, 4);
 	DIFFERS(o.max_lifetime_ms, 4);
@@ -217,6 +219,52 @@ static int prepare(void **state)
 
 #define TEST(f) cmocka_unit_test_setup(f, prepare)
 
+/* ---- events ---- */
+
+static bool is_ours(const char *name, const char *role, const char *label, const char *pool)
+{
+	SBA_JSON json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", name,
+				       LABEL "prefix", "p", LABEL "role", role, LABEL "name", label,
+				       LABEL "id", "1", LABEL "pool", pool);
+	return sba_ours_event(j);
+}
+
+static void an_event_of_a_committed_image_s_container_is_not_ours(void **state)
+{
+	(void)state;
+	assert_true(is_ours("p-calm-fox", "sandbox", "calm-fox", ""));
+	assert_true(is_ours("p-calm-fox-sidecar", "sidecar", "calm-fox", ""));
+	assert_false(is_ours("p-child", "sandbox", "calm-fox", ""));
+	assert_false(is_ours("wild_name", "sandbox", "calm-fox", ""));
+	assert_false(is_ours("calm-fox", "sandbox", "calm-fox", ""));
+	assert_false(is_ours("p-calm-fox", "sidecar", "calm-fox", ""));
+	assert_true(is_ours("p-mine", "sandbox", "pool-0123abcd", "spec"));
+	assert_true(is_ours("p-pool-0123abcd-claimed-sidecar", "sidecar", "pool-0123abcd", "spec"));
+	assert_false(is_ours("p-calm-fox-claimed-sidecar", "sidecar", "calm-fox", ""));
+}
+
+/* ---- mounts ---- */
+
+static bool hold(const char *source, const char *path, bool writable)
+{
+	SBA_JSON json_t *wanted =
+		json_pack("[{s:s, s:s, s:b}]", "Source", "/srv", "Target", "/data", "ReadOnly", 1);
+	SBA_JSON json_t *made =
+		json_pack("[{s:s, s:s}, {s:s, s:s, s:b}]", "Type", "volume", "Destination",
+			  "/other", "Source", source, "Destination", path, "RW", writable);
+	return sba_mounts_hold(wanted, made);
+}
+
+static void a_mount_that_the_engine_made_otherwise_does_not_hold(void **state)
+{
+	(void)state;
+	assert_true(hold("/srv", "/data", false));
+	assert_false(hold("/srv", "/data", true));
+	assert_false(hold("/", "/data", false));
+	assert_false(hold("/srv", "/date", false));
+	assert_true(sba_mounts_hold(NULL, NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +276,8 @@ int main(void)
 		TEST(a_member_is_known_by_the_sidecar_that_it_joins),
 		TEST(one_that_joins_none_of_ours_is_not),
 		TEST(a_sidecar_s_name_says_whether_it_is_claimed),
+		TEST(an_event_of_a_committed_image_s_container_is_not_ours),
+		TEST(a_mount_that_the_engine_made_otherwise_does_not_hold),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
