@@ -69,7 +69,26 @@ static int compare(const void *a, const void *b)
 	return l - r;
 }
 
-static int collect(const json_t *list, struct change **ret, size_t *ret_n, struct sba_error *err)
+static bool is_mounted(const char *path, const char *const *mounted)
+{
+	for (; mounted && *mounted; mounted++) {
+		if (beneath(path, *mounted))
+			return true;
+	}
+	return false;
+}
+
+static bool holds_mount(const char *path, const char *const *mounted)
+{
+	for (; mounted && *mounted; mounted++) {
+		if (beneath(*mounted, path))
+			return true;
+	}
+	return false;
+}
+
+static int collect(const json_t *list, const char *const *mounted, struct change **ret,
+		   size_t *ret_n, struct sba_error *err)
 {
 	size_t i, n = 0;
 	const json_t *item;
@@ -85,7 +104,7 @@ static int collect(const json_t *list, struct change **ret, size_t *ret_n, struc
 			return sba_fail(err, SBA_EPROTO, "the engine's list of changes: entry %zu",
 					i);
 		}
-		if (path[1] && !is_of_nobody(path))
+		if (path[1] && !is_of_nobody(path) && !is_mounted(path, mounted))
 			v[n++] = (struct change){ path, (enum change_kind)kind };
 	}
 	qsort(v, n, sizeof(*v), compare);
@@ -94,18 +113,21 @@ static int collect(const json_t *list, struct change **ret, size_t *ret_n, struc
 	return 0;
 }
 
-int sba_changes_parse(const json_t *list, struct sba_changes *ret, struct sba_error *err)
+int sba_changes_parse(const json_t *list, const char *const *mounted, struct sba_changes *ret,
+		      struct sba_error *err)
 {
 	SBA_FREE struct change *v = NULL;
 	struct sba_changes c = { 0 };
 	size_t n = 0;
 	const char *added = NULL;
-	int rc = json_is_null(list) ? 0 : collect(list, &v, &n, err);
+	int rc = json_is_null(list) ? 0 : collect(list, mounted, &v, &n, err);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		struct sba_strv *to = &c.deleted;
 		if (added && beneath(v[i].path, added))
 			continue;
-		if (v[i].kind == ADDED) {
+		if (v[i].kind == ADDED && holds_mount(v[i].path, mounted)) {
+			to = &c.folders;
+		} else if (v[i].kind == ADDED) {
 			added = v[i].path;
 			to = &c.fetch;
 		} else if (v[i].kind == MODIFIED) {

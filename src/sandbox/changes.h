@@ -15,8 +15,10 @@ struct sba_changes {
 };
 void sba_changes_fini(struct sba_changes *c);
 
-/* From the engine's list; what is the engine's own or ours is left out. */
-int sba_changes_parse(const json_t *list, struct sba_changes *ret,
+/* From the engine's list; what is the engine's own or ours is left out, and what is mounted
+ * (paths, NULL-ended; NULL: nothing): folders that were made to hold a mount are noted
+ * like those of the image. */
+int sba_changes_parse(const json_t *list, const char *const *mounted, struct sba_changes *ret,
 		      struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- changes_remove.c ---- */

@@ -280,10 +280,13 @@ static int fill_spool(struct fork_job *j, struct sba_error *err)
 static int download(struct fork_job *j, struct sba_error *err)
 {
 	SBA_JSON json_t *list = NULL;
+	SBA_STRV struct sba_strv mounted = { 0 };
 	int rc = sba_container_changes(j->parent->engine, j->parent->container, j->until, &list,
 				       err);
 	if (rc == 0)
-		rc = sba_changes_parse(list, &j->changes, err);
+		rc = sba_mounts_paths(&j->mounts, &mounted, err);
+	if (rc == 0)
+		rc = sba_changes_parse(list, (const char *const *)mounted.v, &j->changes, err);
 	if (rc < 0)
 		return rc;
 	j->spool_fd = open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -81,6 +81,9 @@ int sba_room_left(const struct sba_making *m, const struct sba_found *f,
 int sba_mounts_resolve(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
 int sba_mounts_add(const struct sba_making *m, json_t *host_config,
 		   struct sba_error *err) SBA_MUST_CHECK;
+/* Where they are inside. */
+int sba_mounts_paths(const struct sba_strv *mounts, struct sba_strv *ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
 /* Whether what was told (HostConfig.Mounts) is what the engine says that it made. */
 bool sba_mounts_hold(const json_t *wanted, const json_t *made) SBA_MUST_CHECK;
 

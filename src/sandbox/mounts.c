@@ -206,6 +206,19 @@ int sba_mounts_resolve(struct sba_making *m, struct sba_error *err)
 	return rc;
 }
 
+int sba_mounts_paths(const struct sba_strv *mounts, struct sba_strv *ret, struct sba_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < mounts->n; i++) {
+		struct mount one;
+		SBA_FREE char *copy = strdup(mounts->v[i]);
+		rc = copy ? cut(copy, &one, err) : sba_fail_nomem(err);
+		if (rc == 0)
+			rc = sba_strv_add(ret, one.path, err);
+	}
+	return rc;
+}
+
 /* ---- what the engine is told ---- */
 
 /* "Binds" would make a folder that is not there. What is mounted below a folder would

@@ -10,13 +10,18 @@
 
 #include "sandbox/changes.h"
 
-static int parse(const char *text, struct sba_changes *ret)
+static int parse_mounted(const char *text, const char *const *mounted, struct sba_changes *ret)
 {
 	json_t *list = NULL;
 	assert_int_equal(sba_json_parse(text, strlen(text), "list", &list, NULL), 0);
-	int rc = sba_changes_parse(list, ret, NULL);
+	int rc = sba_changes_parse(list, mounted, ret, NULL);
 	json_decref(list);
 	return rc;
+}
+
+static int parse(const char *text, struct sba_changes *ret)
+{
+	return parse_mounted(text, NULL, ret);
 }
 
 static void assert_paths(const struct sba_strv *v, const char *const *expected)
@@ -75,6 +80,24 @@ static void files_of_the_engine_and_of_ours_stay_behind(void **state)
 	sba_changes_fini(&c);
 }
 
+static void what_is_mounted_stays_behind_and_its_folders_are_noted(void **state)
+{
+	(void)state;
+	struct sba_changes c;
+	assert_int_equal(parse_mounted("[{\"Path\":\"/opt\",\"Kind\":0},"
+				       "{\"Path\":\"/opt/a\",\"Kind\":1},"
+				       "{\"Path\":\"/opt/a/m\",\"Kind\":1},"
+				       "{\"Path\":\"/opt/a/m/x\",\"Kind\":1},"
+				       "{\"Path\":\"/opt/a/mine\",\"Kind\":1},"
+				       "{\"Path\":\"/data\",\"Kind\":1}]",
+				       PATHS("/opt/a/m", "/data", NULL), &c),
+			 0);
+	assert_paths(&c.fetch, PATHS("/opt/a/mine", NULL));
+	assert_paths(&c.folders, PATHS("/opt", "/opt/a", NULL));
+	assert_paths(&c.deleted, PATHS(NULL));
+	sba_changes_fini(&c);
+}
+
 static void no_change_at_all_is_an_empty_plan(void **state)
 {
 	(void)state;
@@ -101,6 +124,7 @@ int main(void)
 		cmocka_unit_test(a_new_folder_is_fetched_once_with_all_that_is_in_it),
 		cmocka_unit_test(a_changed_path_without_changes_below_may_be_file_or_folder),
 		cmocka_unit_test(files_of_the_engine_and_of_ours_stay_behind),
+		cmocka_unit_test(what_is_mounted_stays_behind_and_its_folders_are_noted),
 		cmocka_unit_test(no_change_at_all_is_an_empty_plan),
 		cmocka_unit_test(a_list_that_is_none_is_refused),
 	};

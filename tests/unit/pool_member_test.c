@@ -221,7 +221,7 @@ static int prepare(void **state)
 
 /* ---- events ---- */
 
-static bool is_ours(const char *name, const char *role, const char *label, const char *pool)
+static bool event_is_ours(const char *name, const char *role, const char *label, const char *pool)
 {
 	SBA_JSON json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", name,
 				       LABEL "prefix", "p", LABEL "role", role, LABEL "name", label,
@@ -232,15 +232,16 @@ static bool is_ours(const char *name, const char *role, const char *label, const
 static void an_event_of_a_committed_image_s_container_is_not_ours(void **state)
 {
 	(void)state;
-	assert_true(is_ours("p-calm-fox", "sandbox", "calm-fox", ""));
-	assert_true(is_ours("p-calm-fox-sidecar", "sidecar", "calm-fox", ""));
-	assert_false(is_ours("p-child", "sandbox", "calm-fox", ""));
-	assert_false(is_ours("wild_name", "sandbox", "calm-fox", ""));
-	assert_false(is_ours("calm-fox", "sandbox", "calm-fox", ""));
-	assert_false(is_ours("p-calm-fox", "sidecar", "calm-fox", ""));
-	assert_true(is_ours("p-mine", "sandbox", "pool-0123abcd", "spec"));
-	assert_true(is_ours("p-pool-0123abcd-claimed-sidecar", "sidecar", "pool-0123abcd", "spec"));
-	assert_false(is_ours("p-calm-fox-claimed-sidecar", "sidecar", "calm-fox", ""));
+	assert_true(event_is_ours("p-calm-fox", "sandbox", "calm-fox", ""));
+	assert_true(event_is_ours("p-calm-fox-sidecar", "sidecar", "calm-fox", ""));
+	assert_false(event_is_ours("p-child", "sandbox", "calm-fox", ""));
+	assert_false(event_is_ours("wild_name", "sandbox", "calm-fox", ""));
+	assert_false(event_is_ours("calm-fox", "sandbox", "calm-fox", ""));
+	assert_false(event_is_ours("p-calm-fox", "sidecar", "calm-fox", ""));
+	assert_true(event_is_ours("p-mine", "sandbox", "pool-0123abcd", "spec"));
+	assert_true(event_is_ours("p-pool-0123abcd-claimed-sidecar", "sidecar", "pool-0123abcd",
+				  "spec"));
+	assert_false(event_is_ours("p-calm-fox-claimed-sidecar", "sidecar", "calm-fox", ""));
 }
 
 /* ---- mounts ---- */
