@@ -28,6 +28,19 @@ SBA_API const char *sba_provider_key_env(const char *agent, const char *provider
  * it has no model unless one is asked for. */
 SBA_API bool sba_agent_takes_program(const char *agent);
 
+/* Whether the agent's CLI can be held to "read-only", "edit" or "full" (NULL: full).
+ * SBA_EINVAL: no such word. SBA_EUNSUPPORTED: it cannot. */
+SBA_API int sba_agent_check_permissions(const char *agent, const char *permissions,
+					struct sba_error *err);
+/* MCP servers for the agent, as JSON: {"mcpServers": {"NAME": {"command", "args", "env"}
+ * or {"url", "headers"}, …}}. Checks it; *ret_names (heap, for free()) are the names, for
+ * the sandbox's options. SBA_ECONFIG: what is wrong. SBA_EUNSUPPORTED: it takes none. */
+SBA_API int sba_agent_check_mcp(const char *agent, const char *text, size_t len, char **ret_names,
+				struct sba_error *err);
+/* Puts them where the agent's CLI looks for them in s, readable by all inside. */
+SBA_API int sba_agent_place_mcp(struct sba_sandbox *s, const char *agent, const char *text,
+				size_t len, struct sba_error *err);
+
 struct sba_agent;
 
 /* Zero means the default everywhere. Strings are copied. */

@@ -29,6 +29,14 @@ enum sba_model_api {
 	SBA_API_ANY,              /* whatever the program likes, or no model at all */
 };
 
+/* What the agent may do to the sandbox. */
+enum sba_permissions {
+	SBA_PERMISSIONS_FULL,
+	SBA_PERMISSIONS_EDIT,      /* changes files of the workspace, runs no commands outside
+				    * of a sandbox of the CLI's own */
+	SBA_PERMISSIONS_READ_ONLY, /* changes nothing */
+};
+
 /* What a command is made from; lent for the call. */
 struct sba_turn_spec {
 	const char *base_url;    /* of the model as the sandbox sees it: "http://h:p"; NULL: none */
@@ -42,7 +50,11 @@ struct sba_turn_spec {
 	 * such way of its own and a copy of what it keeps is needed; else NULL. */
 	bool aside;
 	const char *scratch;
-	const char *const *program; /* NULL-ended: of the sandbox (info->program), or NULL */
+	const char *const *program;       /* NULL-ended: of the sandbox (info->program), or NULL */
+	enum sba_permissions permissions; /* one that the driver says it can keep */
+	bool screen;     /* the CLI's own screen: it is on a terminal, there is no prompt */
+	const char *mcp; /* names of MCP servers, between blanks: they are in mcp_path;
+			  * NULL: none */
 };
 
 /* The command line and environment under construction. argv[0] is the CLI's
@@ -51,6 +63,14 @@ struct sba_turn_spec {
 struct sba_command;
 SBA_API void sba_command_arg(struct sba_command *c, const char *arg);
 SBA_API void sba_command_env(struct sba_command *c, const char *name, const char *value);
+
+/* How the CLI wants to read of MCP servers. */
+enum sba_mcp_form {
+	SBA_MCP_SERVERS,  /* {"mcpServers": {...}}, as the user wrote it */
+	SBA_MCP_CODEX,    /* codex's TOML */
+	SBA_MCP_OPENCODE, /* opencode's configuration */
+	SBA_MCP_DSH,      /* a patch of dsh's */
+};
 
 /* A file that must be in the sandbox before the first turn: the same for every
  * turn and every client, without an address or a key in it. Root's; its folders
@@ -160,6 +180,11 @@ struct sba_driver {
 	const char *skills;
 	int interrupt;                 /* the signal that stops a turn; 0: SIGINT */
 	const struct sba_store *store; /* NULL: its sessions cannot be got at */
+	/* What `command` can do besides a headless turn with full permissions. */
+	bool keeps_read_only, keeps_edit;
+	bool has_screen;
+	const char *mcp_path; /* where it looks for MCP servers; NULL: it knows none */
+	enum sba_mcp_form mcp_form;
 };
 
 #ifdef __cplusplus

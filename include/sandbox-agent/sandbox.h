@@ -31,7 +31,9 @@ struct sba_sandbox_options {
 	const char *base_url;       /* of the provider, where it is not the usual one; NULL: none */
 	const char *key_env;        /* name of the variable that holds the key here; NULL: none */
 	const char *model;          /* its name, for turns that say none; NULL: the driver's */
-	int64_t max_tokens;         /* budgets for turns that say none; 0: the agent's defaults */
+	const char *permissions;    /* of the agent: "read-only", "edit", "full"; NULL: full */
+	const char *mcp;    /* names of the agent's MCP servers, between blanks; NULL: none */
+	int64_t max_tokens; /* budgets for turns that say none; 0: the agent's defaults */
 	int64_t max_requests;
 	const char *const *env;  /* "K=V", NULL-ended: shown by the engine's inspect */
 	int64_t keepalive_ms;    /* idle time until it ends itself; default 1 h; -1: never */
@@ -73,7 +75,7 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
 /* What is known of a sandbox. Strings are lent with the handle or list, never NULL. */
 struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
-		*allow, *base_url, *key_env, *model;
+		*allow, *base_url, *key_env, *model, *permissions, *mcp;
 	const char *program;     /* its argv as a JSON array; "" if there is none */
 	const char *mounts;      /* likewise, with links followed; "" if there is none */
 	const char *pool;        /* of what came from the pool: a hash of what it was made for */

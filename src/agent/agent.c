@@ -136,6 +136,11 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 {
 	int rc = find_driver(a, o, err);
 	if (rc == 0)
+		rc = sba_permissions_parse(sba_sandbox_info(a->sandbox)->permissions,
+					   &a->permissions, err);
+	if (rc == 0)
+		rc = sba_driver_check_permissions(a->driver, a->permissions, err);
+	if (rc == 0)
 		rc = read_program(a, err);
 	if (rc < 0)
 		return rc;

@@ -24,6 +24,7 @@ struct sba_agent {
 	char *model_name;   /* NULL: the driver's default */
 	int64_t max_tokens; /* 0: no limit */
 	bool budget_told;   /* that most of it is spent */
+	enum sba_permissions permissions;
 	bool one_turn;
 	bool workdir_known;                   /* it is there */
 	bool state_known;                     /* the fields below were read or set */

@@ -36,6 +36,7 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
 	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)t->model_port);
 	SBA_FREE const char **program = program_of(a);
+	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
 	const struct sba_turn_spec spec = {
 		.base_url = a->host_port ? base_url : NULL,
 		.token = a->token,
@@ -45,6 +46,8 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 		.aside = t->aside,
 		.scratch = *t->scratch ? t->scratch : NULL,
 		.program = program,
+		.permissions = a->permissions,
+		.mcp = *info->mcp ? info->mcp : NULL,
 	};
 	struct sba_command command = { 0 };
 	rc = sba_command_make(a->driver, &spec, &command, err);
@@ -72,6 +75,7 @@ static int start_stream(struct sba_turn *t, struct sba_error *err)
 		.resumes = *a->session ? a->session : NULL,
 		.new_session = t->new_session,
 		.kept = a->kept,
+		.mcp = sba_sandbox_info(a->sandbox)->mcp,
 		.fn = sba_event_queue_put,
 		.user = &t->events,
 	};

@@ -412,6 +412,9 @@ int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 struct cli_spawn {
 	struct cli_way way; /* first: its table counts from here */
 	const char *image, *pull, *name, *tag, *workspace, *user, *runtime, *network;
+	const char *permissions, *mcp;
+	char *mcp_text, *mcp_names; /* by cli_spawn(), for as long as it works */
+	size_t mcp_len;
 	const char *const *program; /* of an agent that takes one; NULL-ended */
 	struct cli_list env, env_file, allow, mount;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
@@ -424,10 +427,10 @@ int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int firs
 		      const char *command, struct sba_error *err);
 /* Image, sandbox (one of the pool's, if it has one like it), workspace. On failure
  * nothing is left. */
-int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
-	      struct sba_sandbox **ret, struct sba_error *err);
+int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sba_sandbox **ret,
+	      struct sba_error *err);
 /* As many of the same into the pool as are missing of `count`. */
-int cli_spawn_fill(struct cli *cli, const struct cli_spawn *o, const char *agent, size_t count,
+int cli_spawn_fill(struct cli *cli, struct cli_spawn *o, const char *agent, size_t count,
 		   size_t *ret_made, struct sba_error *err);
 /* Removes it; where that fails, says what is left and how to end it. */
 int cli_remove(struct cli *cli, struct sba_sandbox *s);

@@ -8,7 +8,7 @@
 
 #define FIELD(name) offsetof(struct cli_spawn, name)
 
-enum { BRIEF_KEEPALIVE_MS = 30 * 1000, BRIEF_LIFETIME_MS = 6 * 3600 * 1000 };
+enum { MCP_MAX = 1 << 20, BRIEF_KEEPALIVE_MS = 30 * 1000, BRIEF_LIFETIME_MS = 6 * 3600 * 1000 };
 
 const struct cli_option cli_spawn_options[] = {
 	{ "image", 0, CLI_STRING, "REF", "an image (default: the agent's pinned one)", FIELD(image),
@@ -32,6 +32,10 @@ const struct cli_option cli_spawn_options[] = {
 	{ "allow", 0, CLI_LIST, "HOST[:PORT]", "what a sealed sandbox reaches; implies sealed",
 	  FIELD(allow), 0 },
 	{ "runtime", 0, CLI_STRING, "NAME", "the engine's runtime to use", FIELD(runtime), 0 },
+	{ "permissions", 0, CLI_STRING, "read-only|edit|full", "what the agent may do (full)",
+	  FIELD(permissions), 0 },
+	{ "mcp", 0, CLI_STRING, "FILE", "MCP servers for the agent (JSON, as claude has it)",
+	  FIELD(mcp), 0 },
 	{ "keepalive", 0, CLI_DURATION, "TIME",
 	  "idle time until it ends itself (run 30s, up 1h; 0: never)", FIELD(keepalive), 0 },
 	{ "max-lifetime", 0, CLI_DURATION, "TIME", "ends it in any case (run 6h, up 24h; 0: never)",
@@ -93,6 +97,8 @@ static struct sba_sandbox_options options_of(const struct cli *cli, const struct
 		.base_url = o->way.base_url,
 		.key_env = o->way.key_env,
 		.model = o->way.model,
+		.permissions = o->permissions,
+		.mcp = o->mcp_names,
 		.max_tokens = o->way.max_tokens,
 		.max_requests = o->way.max_requests,
 		.max_sandboxes = sba_config_number(cli->config, "max_containers", NULL),
@@ -197,13 +203,43 @@ static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s
 	return 0;
 }
 
+static int check_permissions(const struct cli_spawn *o, const char *agent, struct sba_error *err)
+{
+	struct sba_error why;
+	int rc = sba_agent_check_permissions(agent, o->permissions, &why);
+	return rc < 0 ? cli_fail(err, SBA_EINVAL, why.hint, "--permissions: %.900s", why.text) : 0;
+}
+
+static int read_servers(struct cli_spawn *o, const char *agent, struct sba_error *err)
+{
+	struct sba_error why;
+	if (!o->mcp)
+		return 0;
+	int rc = cli_read_option_file("mcp", o->mcp, MCP_MAX, &o->mcp_text, &o->mcp_len, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_agent_check_mcp(agent, o->mcp_text, o->mcp_len, &o->mcp_names, &why);
+	return rc < 0 ? cli_fail(err, rc, why.hint, "--mcp: %s: %.900s", o->mcp, why.text) : 0;
+}
+
+static void forget_servers(struct cli_spawn *o)
+{
+	free(o->mcp_text);
+	free(o->mcp_names);
+	o->mcp_text = o->mcp_names = NULL;
+}
+
 /* All that can be known before anything is made, and the image. */
-static int prepare(struct cli *cli, const struct cli_spawn *o, const char *agent,
-		   const char **ret_image, struct sba_error *err)
+static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, const char **ret_image,
+		   struct sba_error *err)
 {
 	int rc = cli_check_agent(agent, err);
 	if (rc == 0)
 		rc = cli_way_check(&o->way, agent, err);
+	if (rc == 0)
+		rc = check_permissions(o, agent, err);
+	if (rc == 0)
+		rc = read_servers(o, agent, err);
 	if (rc == 0)
 		rc = check_rules(&o->allow, err);
 	if (rc == 0 && o->workspace)
@@ -215,7 +251,7 @@ static int prepare(struct cli *cli, const struct cli_spawn *o, const char *agent
 	return rc;
 }
 
-int cli_spawn_fill(struct cli *cli, const struct cli_spawn *o, const char *agent, size_t count,
+int cli_spawn_fill(struct cli *cli, struct cli_spawn *o, const char *agent, size_t count,
 		   size_t *ret_made, struct sba_error *err)
 {
 	const char *image = NULL;
@@ -227,6 +263,7 @@ int cli_spawn_fill(struct cli *cli, const struct cli_spawn *o, const char *agent
 	if (rc == 0)
 		rc = explain(o, image, sba_pool_fill(cli->engine, &so, count, ret_made, err), err);
 	cli_env_fini(&env);
+	forget_servers(o);
 	return rc;
 }
 
@@ -253,14 +290,17 @@ int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int firs
 	return 0;
 }
 
-int cli_spawn(struct cli *cli, const struct cli_spawn *o, const char *agent,
-	      struct sba_sandbox **ret, struct sba_error *err)
+int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sba_sandbox **ret,
+	      struct sba_error *err)
 {
 	const char *image = NULL;
 	struct sba_sandbox *s = NULL;
 	int rc = prepare(cli, o, agent, &image, err);
 	if (rc == 0)
 		rc = create(cli, o, agent, image, &s, err);
+	if (rc == 0 && o->mcp_text)
+		rc = sba_agent_place_mcp(s, agent, o->mcp_text, o->mcp_len, err);
+	forget_servers(o);
 	if (rc == 0 && o->workspace)
 		rc = add_workspace(cli, o->workspace, s, err);
 	if (rc < 0 && s) {

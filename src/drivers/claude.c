@@ -440,4 +440,8 @@ const struct sba_driver sba_driver_claude = {
 	.rules = ".claude/CLAUDE.md",
 	.skills = ".claude/skills",
 	.store = &sba_claude_store,
+	.keeps_read_only = true,
+	.keeps_edit = true,
+	.has_screen = true,
+	.mcp_path = SBA_LODGING_DIR "/mcp.json",
 };

@@ -387,4 +387,9 @@ const struct sba_driver sba_driver_codex = {
 	.rules = ".codex/AGENTS.md",
 	.skills = ".codex/skills",
 	.store = &sba_codex_store,
+	/* Its file sandbox is bubblewrap, which finds no namespaces; without it a
+	 * command is all or nothing, and a command is how codex reads. */
+	.has_screen = true,
+	.mcp_path = "/etc/codex/config.toml",
+	.mcp_form = SBA_MCP_CODEX,
 };

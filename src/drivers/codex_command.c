@@ -23,8 +23,13 @@ static void put_provider(const struct sba_turn_spec *spec, struct sba_command *c
 int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		      struct sba_error *err SBA_UNUSED)
 {
+	static const char *const headless[] = { "exec", "--json", "--skip-git-repo-check", NULL };
+	/* It asks whether it may trust a folder. */
+	static const char *const screen[] = { "-c",
+					      "projects={\"/workspace\"={trust_level="
+					      "\"trusted\"}}",
+					      NULL };
 	static const char *const fixed[] = {
-		"codex", "exec", "--json", "--skip-git-repo-check",
 		/* bubblewrap finds no namespaces in a hardened container: every
 		 * command would fail, and the turn be called a success. */
 		"--dangerously-bypass-approvals-and-sandbox",
@@ -37,6 +42,8 @@ int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		/* It would write the shell's environment into a file. */
 		"-c", "features.shell_snapshot=false", "-c", "model_provider=\"" PROVIDER "\"", NULL
 	};
+	sba_command_arg(ret, "codex");
+	sba_command_args(ret, spec->screen ? screen : headless);
 	sba_command_args(ret, fixed);
 	put_provider(spec, ret);
 	if (spec->model) {
@@ -52,7 +59,8 @@ int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 	} else if (spec->aside) {
 		sba_command_arg(ret, "--ephemeral");
 	}
-	sba_command_arg(ret, "-");
+	if (!spec->screen)
+		sba_command_arg(ret, "-");
 	sba_command_env(ret, KEY_ENV, spec->token);
 	return 0;
 }

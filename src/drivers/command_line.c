@@ -38,6 +38,18 @@ static bool model_valid(const char *model)
 	return true;
 }
 
+static int check_modes(const struct sba_driver *d, const struct sba_turn_spec *spec,
+		       struct sba_error *err)
+{
+	int rc = sba_driver_check_permissions(d, spec->permissions, err);
+	if (rc == 0 && spec->screen && !d->has_screen)
+		rc = sba_hint(
+			err,
+			sba_fail(err, SBA_EUNSUPPORTED, "%s has no screen of its own", d->name),
+			"give it a prompt, or look around with `shell`");
+	return rc;
+}
+
 /* What every driver needs of a spec: an address, a token, and neither a model
  * nor a session that the CLI would take for an option. */
 static int check_turn(const struct sba_driver *d, const struct sba_turn_spec *spec,
@@ -54,7 +66,7 @@ static int check_turn(const struct sba_driver *d, const struct sba_turn_spec *sp
 		return sba_fail(err, SBA_EINVAL, "'%s' is no session id", spec->session);
 	if (spec->new_session && !sba_session_id_valid(spec->new_session))
 		return sba_fail(err, SBA_EINVAL, "'%s' is no session id", spec->new_session);
-	return 0;
+	return check_modes(d, spec, err);
 }
 
 int sba_turn_base_len(const struct sba_turn_spec *spec)
@@ -93,6 +105,15 @@ void sba_command_argf(struct sba_command *c, const char *fmt, ...)
 		text = NULL;
 	va_end(ap);
 	add(c, &c->argv, text);
+}
+
+void sba_command_each(struct sba_command *c, const char *list, const char *prefix)
+{
+	for (const char *at = list; at && *at; at += strspn(at, " ")) {
+		size_t len = strcspn(at, " ");
+		sba_command_argf(c, "%s%.*s", prefix, (int)len, at);
+		at += len;
+	}
 }
 
 void sba_command_env(struct sba_command *c, const char *name, const char *value)

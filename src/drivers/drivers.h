@@ -27,6 +27,23 @@ int sba_driver_adopt(const struct sba_driver *own, struct sba_driver *ret,
 enum { SBA_FILES_MARK = 17 };
 void sba_driver_files_mark(const struct sba_driver *driver, char ret[SBA_FILES_MARK]);
 
+/* ---- what it may do (modes.c) ---- */
+
+/* "read-only", "edit", "full"; "" and NULL are full. SBA_EINVAL: no such word. */
+int sba_permissions_parse(const char *word, enum sba_permissions *ret,
+			  struct sba_error *err) SBA_MUST_CHECK;
+/* SBA_EUNSUPPORTED: the CLI cannot be held to that. */
+int sba_driver_check_permissions(const struct sba_driver *driver, enum sba_permissions p,
+				 struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- MCP servers (mcp.c) ---- */
+
+/* Checks {"mcpServers": {...}} for that driver, and puts it as its CLI reads it into
+ * ret_file, the servers' names between blanks into ret_names. SBA_ECONFIG. */
+int sba_mcp_translate(const struct sba_driver *driver, const char *text, size_t len,
+		      struct sba_buf *ret_file, struct sba_buf *ret_names,
+		      struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- a turn's command ---- */
 
 struct sba_command {
@@ -55,6 +72,8 @@ struct sba_stream_options {
 	const char *resumes;     /* a session; NULL: none */
 	const char *new_session; /* what the CLI was asked to call a new one; may be NULL */
 	const char *kept;        /* what the turn before it kept; NULL: nothing */
+	const char *mcp;         /* names of MCP servers; lent until the stream is freed; may be
+				  * NULL */
 	sba_event_fn *fn;
 	void *user;
 };

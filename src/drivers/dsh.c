@@ -30,16 +30,32 @@ static const struct sba_driver_file files[] = {
 	{ NULL, 0, NULL },
 };
 
+/* Nobody is there to approve what its own sandbox asks for. */
+static const char *mode_of(enum sba_permissions p)
+{
+	switch (p) {
+	case SBA_PERMISSIONS_READ_ONLY:
+		return "read-only";
+	case SBA_PERMISSIONS_EDIT:
+		return "workspace-write";
+	case SBA_PERMISSIONS_FULL:
+		break;
+	}
+	return "danger-full-access";
+}
+
 static int dsh_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		       struct sba_error *err SBA_UNUSED)
 {
 	static const char *const fixed[] = { "dsh",     "--profile", "headless",
 					     "--patch", PATCH_FILE,  NULL };
-	/* Nobody is there to approve what its own sandbox asks for. */
-	static const char *const env[] = { "DSH_PERMISSION_MODE=danger-full-access",
-					   "DSH_TELEMETRY_DISABLED=1", NULL };
 	sba_command_args(ret, fixed);
-	sba_command_envs(ret, env);
+	if (spec->mcp) {
+		sba_command_arg(ret, "--patch");
+		sba_command_arg(ret, sba_driver_dsh.mcp_path);
+	}
+	sba_command_env(ret, "DSH_TELEMETRY_DISABLED", "1");
+	sba_command_env(ret, "DSH_PERMISSION_MODE", mode_of(spec->permissions));
 	sba_command_env_url(ret, "DEEPSEEK_BASE_URL", spec, "/v1");
 	sba_command_env(ret, "DEEPSEEK_API_KEY", spec->token);
 	sba_command_env(ret, "SANDBOX_AGENT_MODEL", spec->model ? spec->model : "");
@@ -323,4 +339,8 @@ const struct sba_driver sba_driver_dsh = {
 	.rules = ".dsh/AGENTS.md",
 	.skills = ".dsh/skills",
 	.store = &sba_dsh_store,
+	.keeps_read_only = true,
+	.keeps_edit = true,
+	.mcp_path = SBA_LODGING_DIR "/dsh.yml",
+	.mcp_form = SBA_MCP_DSH,
 };

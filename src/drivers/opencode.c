@@ -37,9 +37,27 @@ static json_t *config_provider(const struct sba_turn_spec *spec, const char *mod
 			 "tool_call", 1, "limit", "context", 128000, "output", 16384);
 }
 
-/* Everything goes by the environment: a file would outlive the turn. The rule
- * on external_directory is one of its own; without it a write outside the
- * workspace ends the turn in silence. The title would be a second request. */
+/* The rule on external_directory is one of its own; without it a write outside the
+ * workspace ends the turn in silence. The last rule that fits counts; what is denied
+ * for all that there is is not offered. */
+static json_t *config_permission(enum sba_permissions p)
+{
+	json_t *rules = json_pack("{s:s}", "*", "allow");
+	bool outside = p != SBA_PERMISSIONS_EDIT;
+	if (!rules)
+		return NULL;
+	json_object_set_new(rules, "external_directory", json_string(outside ? "allow" : "deny"));
+	if (p != SBA_PERMISSIONS_FULL) {
+		json_object_set_new(rules, "bash", json_string("deny"));
+		json_object_set_new(rules, "task", json_string("deny"));
+	}
+	if (p == SBA_PERMISSIONS_READ_ONLY)
+		json_object_set_new(rules, "edit", json_string("deny"));
+	return rules;
+}
+
+/* Everything goes by the environment: a file would outlive the turn. The title
+ * would be a second request. */
 static json_t *config(const struct sba_turn_spec *spec, const char *model)
 {
 	json_t *provider = config_provider(spec, model);
@@ -48,17 +66,17 @@ static json_t *config(const struct sba_turn_spec *spec, const char *model)
 		json_decref(provider);
 		return NULL;
 	}
-	return json_pack("{s:O, s:O, s:b, s:s, s:{s:o}, s:{s:{s:b}}, s:{s:s, s:s}}", "model", full,
+	return json_pack("{s:O, s:O, s:b, s:s, s:{s:o}, s:{s:{s:b}}, s:o}", "model", full,
 			 "small_model", full, "autoupdate", 0, "share", "disabled", "provider",
-			 PROVIDER, provider, "agent", "title", "disable", 1, "permission", "*",
-			 "allow", "external_directory", "allow");
+			 PROVIDER, provider, "agent", "title", "disable", 1, "permission",
+			 config_permission(spec->permissions));
 }
 
 static int opencode_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 			    struct sba_error *err)
 {
-	static const char *const fixed[] = { "opencode", "run",        "--format", "json",
-					     "--auto",   "--thinking", "-m",       NULL };
+	static const char *const headless[] = { "run",    "--format",   "json",
+						"--auto", "--thinking", NULL };
 	static const char *const env[] = {
 		/* Without it the first request comes 10 s late where there is no network. */
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1",
@@ -69,7 +87,10 @@ static int opencode_command(const struct sba_turn_spec *spec, struct sba_command
 	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);
-	sba_command_args(ret, fixed);
+	sba_command_arg(ret, "opencode");
+	if (!spec->screen)
+		sba_command_args(ret, headless);
+	sba_command_arg(ret, "-m");
 	sba_command_argf(ret, PROVIDER "/%s", model);
 	if (spec->session) {
 		sba_command_arg(ret, "-s");
@@ -81,13 +102,18 @@ static int opencode_command(const struct sba_turn_spec *spec, struct sba_command
 	if (spec->scratch && !ret->failed &&
 	    sba_strv_addf(&ret->env, NULL, "OPENCODE_DB=%s/opencode.db", spec->scratch) < 0)
 		ret->failed = SBA_ENOMEM;
+	if (spec->mcp)
+		sba_command_env(ret, "OPENCODE_CONFIG", sba_driver_opencode.mcp_path);
+	/* It may name servers and plugins, which are commands. */
+	if (spec->permissions != SBA_PERMISSIONS_FULL)
+		sba_command_env(ret, "OPENCODE_DISABLE_PROJECT_CONFIG", "1");
 	return 0;
 }
 
 /* ---- tools ---- */
 
-/* Tools of MCP servers are "<server>_<tool>", which nothing tells apart from
- * a tool whose name has an underscore: they keep their name. */
+/* Tools of MCP servers are "<server>_<tool>", which only the servers' names tell apart
+ * from a tool whose name has an underscore. */
 static const struct sba_tool_name tool_names[] = {
 	{ "bash", "bash" },
 	{ "read", "read" },
@@ -127,7 +153,9 @@ static int on_tool_use(struct sba_stream *s, struct opencode *oc, const json_t *
 	bool error = status && strcmp(status, "error") == 0;
 	if (!native || !status || (!error && strcmp(status, "completed") != 0))
 		return sba_stream_unknown(s, "a tool call in state '%s'", status ? status : "?");
-	const char *name = sba_tool_name(tool_names, SBA_ARRAY_LEN(tool_names), native);
+	SBA_BUF struct sba_buf scratch = SBA_BUF_INIT(SBA_SUMMARY_MAX);
+	const char *name =
+		sba_tool_name_server(s, tool_names, SBA_ARRAY_LEN(tool_names), native, &scratch);
 	/* What the model called and there is not; the state says "completed". */
 	bool invalid = strcmp(native, "invalid") == 0;
 	if (invalid && sba_json_str(told, "input.tool"))
@@ -300,4 +328,9 @@ const struct sba_driver sba_driver_opencode = {
 	.rules = ".config/opencode/AGENTS.md",
 	.skills = ".config/opencode/skills",
 	.store = &sba_opencode_store,
+	.keeps_read_only = true,
+	.keeps_edit = true,
+	.has_screen = true,
+	.mcp_path = SBA_LODGING_DIR "/opencode.json",
+	.mcp_form = SBA_MCP_OPENCODE,
 };

@@ -29,16 +29,37 @@ static const struct sba_driver_file files[] = {
 	{ NULL, 0, NULL },
 };
 
+/* Full: skills, settings and extensions of the workspace count. Else none that could
+ * run a command does; servers that the user brought are another thing. */
+static void put_permissions(const struct sba_turn_spec *spec, struct sba_command *c)
+{
+	static const char *const full[] = { "--approve", NULL };
+	static const char *const closed[] = { "--no-approve", "--no-extensions", "-e",
+					      "builtin:mcp",  "--tools",         NULL };
+	if (spec->permissions == SBA_PERMISSIONS_FULL) {
+		sba_command_args(c, full);
+		return;
+	}
+	sba_command_args(c, closed);
+	sba_command_arg(c, spec->permissions == SBA_PERMISSIONS_EDIT
+				   ? "read,grep,find,ls,edit,write"
+				   : "read,grep,find,ls");
+}
+
 /* The extension declares the provider from the environment: models.json takes no
- * address from there. --approve: skills and settings of the workspace count. */
+ * address from there. */
 static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		      struct sba_error *err SBA_UNUSED)
 {
-	static const char *const fixed[] = { "pi", "-p",          "--mode",  "json", "--approve",
-					     "-e", PROVIDER_FILE, "--model", NULL };
+	static const char *const headless[] = { "-p", "--mode", "json", NULL };
+	static const char *const fixed[] = { "-e", PROVIDER_FILE, "--model", NULL };
 	static const char *const env[] = { "PI_OFFLINE=1", "PI_TELEMETRY=0", NULL };
 	const char *model = spec->model ? spec->model : sba_driver_pi.offline_model;
 	const char *id = spec->session ? spec->session : spec->new_session;
+	sba_command_arg(ret, "pi");
+	if (!spec->screen)
+		sba_command_args(ret, headless);
+	put_permissions(spec, ret);
 	sba_command_args(ret, fixed);
 	sba_command_argf(ret, PROVIDER "/%s", model);
 	if (id) {
@@ -54,6 +75,8 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 	sba_command_env_url(ret, "SANDBOX_AGENT_MODEL_URL", spec, "/v1");
 	sba_command_env(ret, "SANDBOX_AGENT_MODEL_KEY", spec->token);
 	sba_command_env(ret, "SANDBOX_AGENT_MODEL", model);
+	if (spec->mcp)
+		sba_command_env(ret, "SANDBOX_AGENT_MCP", sba_driver_pi.mcp_path);
 	return 0;
 }
 
@@ -326,4 +349,8 @@ const struct sba_driver sba_driver_pi = {
 	.rules = ".pi/agent/AGENTS.md",
 	.skills = ".pi/agent/skills",
 	.store = &sba_pi_store,
+	.keeps_read_only = true,
+	.keeps_edit = true,
+	.has_screen = true,
+	.mcp_path = SBA_LODGING_DIR "/mcp.json",
 };

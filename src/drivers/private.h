@@ -26,10 +26,15 @@ void sba_codex_script(struct sba_buf *ret, const char *line);
 /* Where files of ours are in a sandbox. */
 #define SBA_DRIVER_DIR "/var/lib/sandbox-agent/driver"
 
+/* Where what the user brought for the agent is; it comes along in a fork. */
+#define SBA_LODGING_DIR "/etc/sandbox-agent"
+
 /* ---- commands (command_line.c) ---- */
 
 /* Each of a NULL-terminated list. */
 void sba_command_args(struct sba_command *c, const char *const *list);
+/* The words of a list between blanks, each behind the prefix; NULL: none. */
+void sba_command_each(struct sba_command *c, const char *list, const char *prefix);
 void sba_command_argf(struct sba_command *c, const char *fmt, ...) SBA_PRINTF(2, 3);
 /* Each "K=V" of a NULL-terminated list. */
 void sba_command_envs(struct sba_command *c, const char *const *list);
@@ -82,6 +87,10 @@ const char *sba_tool_name(const struct sba_tool_name *table, size_t n, const cha
 /* As sba_tool_name(), and "mcp__SERVER__TOOL" becomes "mcp:SERVER.TOOL" (made in scratch). */
 const char *sba_tool_name_mcp(const struct sba_tool_name *table, size_t n, const char *native,
 			      struct sba_buf *scratch);
+/* As sba_tool_name(), and SERVER_TOOL becomes "mcp:SERVER.TOOL" where the stream knows
+ * a server of that name. */
+const char *sba_tool_name_server(const struct sba_stream *s, const struct sba_tool_name *table,
+				 size_t n, const char *native, struct sba_buf *scratch);
 /* Appends one line about a call's arguments: the command's first line, the
  * path, the pattern… Nothing where there is no such argument. */
 void sba_tool_summary(struct sba_buf *b, const json_t *input);

@@ -16,6 +16,7 @@ int sba_stream_new(const struct sba_stream_options *o, struct sba_stream **ret,
 	if (!s)
 		return sba_fail_nomem(err);
 	s->driver = driver;
+	s->mcp = o->mcp;
 	s->fn = o->fn;
 	s->user = o->user;
 	sba_text_keep(s->resumes, sizeof(s->resumes), o->resumes);

@@ -12,7 +12,8 @@
 
 struct sba_stream {
 	const struct sba_driver *driver;
-	void *state; /* the driver's */
+	const char *mcp; /* names of servers; NULL: none */
+	void *state;     /* the driver's */
 	sba_event_fn *fn;
 	void *user;
 

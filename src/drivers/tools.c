@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tools of every CLI under common names, and what to say of a call in a line. */
-#include "drivers/private.h"
+#include "drivers/stream.h"
 
 #include "base/limits.h"
 
@@ -93,6 +93,30 @@ const char *sba_tool_name_mcp(const struct sba_tool_name *table, size_t n, const
 	sba_buf_put(scratch, server, (size_t)(tool - server));
 	sba_buf_putc(scratch, '.');
 	sba_buf_puts(scratch, tool + 2);
+	return scratch->failed ? native : scratch->data;
+}
+
+/* How long the name of the longest server is that `native` begins with; 0: none. */
+static size_t server_of(const char *servers, const char *native)
+{
+	size_t longest = 0;
+	for (const char *at = servers; at && *at; at += strspn(at, " ")) {
+		size_t len = strcspn(at, " ");
+		if (len > longest && strncmp(native, at, len) == 0 && native[len] == '_')
+			longest = len;
+		at += len;
+	}
+	return longest;
+}
+
+const char *sba_tool_name_server(const struct sba_stream *s, const struct sba_tool_name *table,
+				 size_t n, const char *native, struct sba_buf *scratch)
+{
+	const char *name = sba_tool_name(table, n, native);
+	size_t len = name == native ? server_of(s->mcp, native) : 0;
+	if (len == 0)
+		return name;
+	sba_buf_printf(scratch, "mcp:%.*s.%s", (int)len, native, native + len + 1);
 	return scratch->failed ? native : scratch->data;
 }
 

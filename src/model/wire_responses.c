@@ -107,13 +107,26 @@ static json_t *summary_part(const char *text, size_t len)
 	return json_pack("{s:s, s:s%}", "type", "summary_text", "text", text, len);
 }
 
+/* A tool of an MCP server is called by the two halves of its name (codex 0.171.0
+ * rejects the whole). */
+static int put_name(json_t *item, const char *name)
+{
+	const char *tool = strncmp(name, "mcp__", 5) ? NULL : strstr(name + 5, "__");
+	if (!tool)
+		return json_object_set_new(item, "name", json_string(name));
+	json_object_set_new(item, "namespace", json_stringn(name, (size_t)(tool - name)));
+	return json_object_set_new(item, "name", json_string(tool + 2));
+}
+
 static json_t *call_item(const struct sba_model_part *p, const char *text, size_t len,
 			 const char *status)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s%}", "id", p->id, "type",
-			 p->custom ? "custom_tool_call" : "function_call", "status", status,
-			 "call_id", p->id, "name", p->name, p->custom ? "input" : "arguments", text,
-			 len);
+	json_t *item = json_pack("{s:s, s:s, s:s, s:s, s:s%}", "id", p->id, "type",
+				 p->custom ? "custom_tool_call" : "function_call", "status", status,
+				 "call_id", p->id, p->custom ? "input" : "arguments", text, len);
+	if (item)
+		put_name(item, p->name);
+	return item;
 }
 
 /* The item as it is announced (empty), or as it is at its end. */

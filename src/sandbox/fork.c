@@ -131,6 +131,8 @@ static int read_settings(struct fork_job *j, struct sba_error *err)
 		.model = or_null(i->model),
 		.max_tokens = i->max_tokens,
 		.max_requests = i->max_requests,
+		.permissions = or_null(i->permissions),
+		.mcp = or_null(i->mcp),
 		.network = or_null(i->network),
 		.env = j->o.env,
 		.keepalive_ms = i->keepalive_ms ? i->keepalive_ms : -1,

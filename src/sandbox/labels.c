@@ -152,6 +152,7 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, const c
 	      set(l, "provider", o->provider) || set(l, "base-url", o->base_url) ||
 	      set(l, "key-env", o->key_env) || set(l, "program", program) ||
 	      set(l, "mounts", mounts) || set(l, "model", o->model) ||
+	      set(l, "permissions", o->permissions) || set(l, "mcp", o->mcp) ||
 	      set_int(l, "max-tokens", o->max_tokens) ||
 	      set_int(l, "max-requests", o->max_requests) ||
 	      set(l, "allow", rules.data ? rules.data : "") || set(l, "network", o->network) ||
@@ -212,6 +213,8 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->mounts = sba_label_get(labels, "mounts");
 	info->pool = sba_label_get(labels, "pool");
 	info->model = sba_label_get(labels, "model");
+	info->permissions = sba_label_get(labels, "permissions");
+	info->mcp = sba_label_get(labels, "mcp");
 	info->max_tokens = get_int(labels, "max-tokens");
 	info->max_requests = get_int(labels, "max-requests");
 	info->created = get_int(labels, "created");

@@ -99,6 +99,8 @@ static struct sample sample_of(const struct cli_option *o)
 	}
 	if (!strcmp(o->name, "pull"))
 		return (struct sample){ { "never", "always", "missing" } };
+	if (!strcmp(o->name, "permissions"))
+		return (struct sample){ { "edit", "full", "read-only" } };
 	if (!strcmp(o->name, "network"))
 		return (struct sample){ { "sealed", "open", "sealed" } };
 	if (!strcmp(o->name, "tag"))

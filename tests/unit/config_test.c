@@ -124,6 +124,9 @@ static struct sample sample_of(const struct sba_setting *s)
 	case SBA_SETTING_CHOICE:
 		return !strcmp(s->key, "network") ? (struct sample){ { "\"open\"", "\"sealed\"" },
 								     { "sealed", "open", "open" } }
+		       : !strcmp(s->key, "permissions")
+			       ? (struct sample){ { "\"edit\"", "\"full\"" },
+						  { "full", "read-only", "edit" } }
 		       : !strcmp(s->key, "pull")
 			       ? (struct sample){ { "\"never\"", "\"always\"" },
 						  { "always", "missing", "never" } }

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the real CLIs may do, and what they are given: permissions and MCP servers,
+ * for each of the five or of those in the variable AGENTS.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How each calls what it writes with and a tool of the server `demo`. */
+static const struct agent {
+	const char *name, *write, *path, *ping;
+	bool keeps;
+} agents[] = {
+	{ "claude", "Write", "file_path", "mcp__demo__pingtool", true },
+	{ "codex", NULL, NULL, "mcp__demo__pingtool", false },
+	{ "dsh", "write", "file_path", "mcp__demo__pingtool", true },
+	{ "opencode", "write", "filePath", "demo_pingtool", true },
+	{ "pi", "write", "path", "mcp__demo__pingtool", true },
+};
+#define EACH_AGENT(a)                                                                              \
+	for (const struct agent *a = agents; a < agents + SBA_ARRAY_LEN(agents); a++)              \
+		if (wanted(a->name))
+
+static bool wanted(const char *agent)
+{
+	const char *list = getenv("AGENTS");
+	return !list || !*list || strstr(list, agent);
+}
+
+/* Five CLIs one after another. */
+static int modes_begin(void **state)
+{
+	enum { LIMIT_S = 480 };
+	int rc = live_test_begin(state);
+	alarm(LIMIT_S);
+	return rc;
+}
+
+#define MODES_TEST(f) cmocka_unit_test_setup_teardown(f, modes_begin, live_test_end)
+
+static const char *write_text(const char *name, const char *text, mode_t mode)
+{
+	const char *path = live_path(name);
+	live_write_file(path, text, strlen(text), mode);
+	return path;
+}
+
+/* A script whose model calls that tool. */
+static const char *script_of(const char *tool, const char *input)
+{
+	char text[2048];
+	snprintf(text, sizeof(text),
+		 "{\"v\":1,\"rules\":[{\"match\":{\"any\":true},\"steps\":[{\"tools\":[{\"name\":"
+		 "\"%s\",\"input\":{%s}}]},{\"text\":\"it said {{tool_output}}\"}]}]}",
+		 tool, input);
+	return write_text("script.json", text, 0644);
+}
+
+/* A turn with that script; whether there is a file afterwards. */
+static bool writes(const char *box, const char *script)
+{
+	LIVE_CHILD turn, look;
+	RUN(&turn, "--json", "chat", box, "--script", script, "go");
+	live_assert_says(&turn, 0, NULL);
+	RUN(&look, "exec", box, "sh", "-c", "ls /workspace; rm -f /workspace/f");
+	live_assert_says(&look, 0, NULL);
+	return look.out.len > 0 && strstr(look.out.data, "f\n");
+}
+
+/* By the tool for it. */
+static bool writes_by_tool(const struct agent *a, const char *box)
+{
+	char input[256];
+	snprintf(input, sizeof(input), "\"%s\":\"/workspace/f\",\"content\":\"x\"", a->path);
+	return writes(box, script_of(a->write, input));
+}
+
+/* By a command; dsh's may ask for more than it has. */
+static bool writes_by_shell(const struct agent *a, const char *box, bool asking)
+{
+	char input[256];
+	snprintf(input, sizeof(input), "\"command\":\"touch /workspace/f\",\"description\":\"d\"%s",
+		 asking ? ",\"sandbox_permissions\":\"danger-full-access\",\"justification\":\"j\""
+			: "");
+	return writes(box, script_of(strcmp(a->name, "claude") ? "bash" : "Bash", input));
+}
+
+static void up(const struct agent *a, const char *name, const char *permissions)
+{
+	LIVE_CHILD c;
+	RUN(&c, "up", a->name, "--offline", "--name", name, "--keepalive", "90s", "--permissions",
+	    permissions);
+	live_assert_says(&c, 0, NULL);
+}
+
+static void down(const char *name)
+{
+	LIVE_CHILD c;
+	RUN(&c, "rm", name);
+	live_assert_says(&c, 0, NULL);
+}
+
+static void read_only_writes_nothing_whatever_the_model_calls(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		if (!a->keeps)
+			continue;
+		LIVE_CHILD look;
+		up(a, "looker", "read-only");
+		assert_false(writes_by_tool(a, "looker"));
+		assert_false(writes_by_shell(a, "looker", false));
+		if (strcmp(a->name, "dsh") == 0)
+			assert_false(writes_by_shell(a, "looker", true));
+		RUN(&look, "--json", "inspect", "looker");
+		live_assert_says(&look, 0, NULL);
+		assert_non_null(strstr(look.out.data, "\"permissions\":\"read-only\""));
+		down("looker");
+	}
+}
+
+static void edit_writes_files(void **state)
+{
+	(void)state;
+	EACH_AGENT(a)
+	{
+		if (!a->keeps)
+			continue;
+		up(a, "editor", "edit");
+		assert_true(writes_by_tool(a, "editor"));
+		/* dsh has a file sandbox of its own for commands. */
+		if (strcmp(a->name, "dsh") != 0)
+			assert_false(writes_by_shell(a, "editor", false));
+		down("editor");
+	}
+}
+
+static void who_cannot_be_held_to_it_is_refused_before_anything_is_made(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	RUN(&c, "up", "codex", "--offline", "--permissions", "read-only");
+	live_assert_says(&c, 2, "--permissions: codex cannot be held to 'read-only'");
+	assert_int_equal(live_container_count(), 0);
+}
+
+static const char server[] =
+	"#!/bin/sh\n"
+	"while read -r line; do\n"
+	" id=$(printf %s \"$line\" | sed -n 's/.*\"id\":\\([0-9]*\\).*/\\1/p')\n"
+	" case $line in\n"
+	" *'\"initialize\"'*) printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":"
+	"{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{\"tools\":{}},\"serverInfo\":"
+	"{\"name\":\"demo\",\"version\":\"1\"}}}\\n' \"$id\";;\n"
+	" *'\"tools/list\"'*) printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{"
+	"\"name\":\"pingtool\",\"description\":\"pings\",\"inputSchema\":{\"type\":\"object\","
+	"\"properties\":{\"path\":{\"type\":\"string\"}}}}]}}\\n' \"$id\";;\n"
+	" *'\"tools/call\"'*) printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{"
+	"\"type\":\"text\",\"text\":\"pong %s\"}]}}\\n' \"$id\" \"$WORD\";;\n"
+	" *'\"id\":'*) printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\\n' \"$id\";;\n"
+	" esac\n"
+	"done\n";
+
+static void a_server_of_the_users_is_a_tool_of_the_agents(void **state)
+{
+	char mcp[256];
+	(void)state;
+	mkdir(live_path("ws"), 0755);
+	write_text("ws/server.sh", server, 0755);
+	snprintf(mcp, sizeof(mcp), "%s",
+		 write_text("mcp.json",
+			    "{\"mcpServers\":{\"demo\":{\"command\":\"/workspace/server.sh\","
+			    "\"args\":[],\"env\":{\"WORD\":\"from-env\"}}}}",
+			    0600));
+	EACH_AGENT(a)
+	{
+		LIVE_CHILD c;
+		RUN(&c, "--json", "run", a->name, "--offline", "--mcp", mcp, "--workspace",
+		    live_path("ws"), "--script", script_of(a->ping, ""), "go");
+		live_assert_says(&c, 0, NULL);
+		SBA_JSON json_t *lines = live_json_lines(&c);
+		const json_t *call = live_json_line(lines, "tool_call");
+		assert_string_equal(sba_json_str(call, "tool"), "mcp:demo.pingtool");
+		const json_t *result = live_json_line(lines, "result");
+		assert_non_null(strstr(sba_json_str(result, "text"), "pong from-env"));
+	}
+}
+
+static void servers_that_make_no_sense_are_refused_before_anything_is_made(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	RUN(&c, "up", "claude", "--offline", "--mcp",
+	    write_text("bad.json", "{\"mcpServers\":{\"a\":{}}}", 0644));
+	live_assert_says(&c, 2, "server 'a': needs either");
+	assert_int_equal(live_container_count(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		MODES_TEST(read_only_writes_nothing_whatever_the_model_calls),
+		MODES_TEST(edit_writes_files),
+		MODES_TEST(who_cannot_be_held_to_it_is_refused_before_anything_is_made),
+		MODES_TEST(a_server_of_the_users_is_a_tool_of_the_agents),
+		MODES_TEST(servers_that_make_no_sense_are_refused_before_anything_is_made),
+		MODES_TEST(live_nothing_is_left),
+	};
+	return live_run(tests, live_begin, live_end);
+}
