@@ -66,16 +66,16 @@ enum {
 	SBA_SESSION_ID_MAX = 128,                    /* a CLI's session id; seen: 36 */
 	SBA_PART_NAME_MAX = SBA_SESSION_ID_MAX + 16, /* of a part of a dump */
 	SBA_SAID_MAX = 512,                          /* the last words of a program that failed */
-	SBA_SESSION_MAX = 256 * SBA_MIB,             /* what a CLI keeps of one session */
-	SBA_SESSIONS_MAX = 10000,                    /* listed of one sandbox */
-	SBA_HOME_MAX = 4 * SBA_KIB,                  /* the path of a home inside */
-	SBA_SCRATCH_MAX = 64,                        /* the path of a turn's own folder inside */
-	SBA_SESSION_LOOK = 512 * SBA_KIB,            /* read of each for a list */
-	SBA_DRIVER_NAME_MAX = 40,                    /* a driver's name; it goes into labels */
-	SBA_KEPT_MAX = 1024,                         /* what a driver keeps from turn to turn */
-	SBA_OPEN_CALLS_MAX = 1024,                   /* tool calls without a result yet */
-	SBA_SUMMARY_MAX = 256,                       /* one line about a tool call */
-	SBA_STATE_MAX = 64 * SBA_KIB, /* state.json, which the inside may have written */
+	SBA_SESSION_MAX = 256 * SBA_MIB, /* what a CLI keeps of one session, its parents included */
+	SBA_SESSIONS_MAX = 10000,        /* listed of one sandbox */
+	SBA_HOME_MAX = 4 * SBA_KIB,      /* the path of a home inside */
+	SBA_SCRATCH_MAX = 64,            /* the path of a turn's own folder inside */
+	SBA_SESSION_LOOK = 512 * SBA_KIB, /* read of each for a list */
+	SBA_DRIVER_NAME_MAX = 40,         /* a driver's name; it goes into labels */
+	SBA_KEPT_MAX = 1024,              /* what a driver keeps from turn to turn */
+	SBA_OPEN_CALLS_MAX = 1024,        /* tool calls without a result yet */
+	SBA_SUMMARY_MAX = 256,            /* one line about a tool call */
+	SBA_STATE_MAX = 64 * SBA_KIB,     /* state.json, which the inside may have written */
 
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,

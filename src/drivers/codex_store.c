@@ -82,9 +82,8 @@ static const struct sba_file_store files = {
 static json_t *head_of(const struct sba_part *part)
 {
 	json_t *line = NULL;
-	const char *end = memchr(part->data, '\n', part->len);
-	size_t len = end ? (size_t)(end - part->data) : part->len;
-	return sba_json_parse(part->data, len, "line", &line, NULL) == 0 ? line : NULL;
+	bool whole = sba_json_parse(part->data, sba_part_head(part), "line", &line, NULL) == 0;
+	return whole ? line : NULL;
 }
 
 static int dump(const struct sba_store *st, const struct sba_inside *in, const char *id,

@@ -19,17 +19,9 @@ static bool id_of(const char *path, char ret[SBA_SESSION_ID_MAX + 1])
 	return true;
 }
 
-static void put_folder(struct sba_buf *b, const char *workdir)
-{
-	sba_buf_puts(b, "--");
-	for (workdir += *workdir == '/'; *workdir; workdir++)
-		sba_buf_putc(b, *workdir == '/' ? '-' : *workdir);
-	sba_buf_puts(b, "--/");
-}
-
 static void put_path(struct sba_buf *b, const char *id, const char *workdir)
 {
-	put_folder(b, workdir);
+	sba_kept_put_folder(b, workdir);
 	sba_buf_printf(b, "%s/session.jsonl", id);
 }
 

@@ -177,11 +177,12 @@ static int import(const struct sba_inside *in, const void *data, size_t len, str
 	char path[64], random[17];
 	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
 	int rc = sba_random_hex(random, 8, err);
+	if (rc < 0)
+		return rc;
 	snprintf(path, sizeof(path), "/tmp/sandbox-agent-%s.json", random);
 	const char *const argv[] = { "opencode", "import", path, NULL };
 	const char *const rm[] = { "rm", "-f", path, NULL };
-	if (rc == 0)
-		rc = in->write(in, path, data, len, 0600, err);
+	rc = in->write(in, path, data, len, 0600, err);
 	if (rc == 0)
 		rc = run(in, argv, &out, err);
 	sba_buf_reset(&out);

@@ -32,10 +32,7 @@ static void put_name(struct sba_buf *b, const char *id, const char *workdir)
 
 static void put_path(struct sba_buf *b, const char *id, const char *workdir)
 {
-	sba_buf_puts(b, "--");
-	for (workdir += *workdir == '/'; *workdir; workdir++)
-		sba_buf_putc(b, *workdir == '/' ? '-' : *workdir);
-	sba_buf_puts(b, "--/");
+	sba_kept_put_folder(b, workdir);
 	put_name(b, id, workdir);
 }
 

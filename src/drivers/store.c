@@ -25,13 +25,24 @@ void sba_parts_fini(struct sba_parts *p)
 	*p = (struct sba_parts){ 0 };
 }
 
+size_t sba_part_head(const struct sba_part *p)
+{
+	const char *end = memchr(p->data, '\n', p->len);
+	return end ? (size_t)(end - p->data) : p->len;
+}
+
 int sba_parts_add(struct sba_parts *p, const char *name, struct sba_buf *data,
 		  struct sba_error *err)
 {
-	size_t len = data->len;
+	size_t len = data->len, total = len;
 	int rc = sba_buf_check(data, name, err);
 	if (rc < 0)
 		return rc;
+	for (size_t i = 0; i < p->n; i++)
+		total += p->v[i].len;
+	if (total > SBA_SESSION_MAX)
+		return sba_fail(err, SBA_ELIMIT, "session: more than %d MiB with its parents",
+				SBA_SESSION_MAX / SBA_MIB);
 	struct sba_part *grown = realloc(p->v, (p->n + 1) * sizeof(*grown));
 	if (!grown)
 		return sba_fail_nomem(err);
@@ -49,7 +60,7 @@ int sba_parts_add(struct sba_parts *p, const char *name, struct sba_buf *data,
 static int renew_end(const char *id, char ret[SBA_SESSION_ID_MAX + 1], struct sba_error *err)
 {
 	enum { END = 8 };
-	char random[2 * END + 1];
+	char random[END + 1];
 	size_t len = strlen(id);
 	int rc = sba_random_hex(random, END / 2, err);
 	if (rc < 0)

@@ -64,7 +64,10 @@ struct sba_parts {
 	size_t n;
 };
 void sba_parts_fini(struct sba_parts *p);
-/* Takes the bytes of `data`, which is empty afterwards. */
+/* The length of its first line. */
+size_t sba_part_head(const struct sba_part *p);
+/* Takes the bytes of `data`, which is empty afterwards. SBA_ELIMIT: all parts
+ * together are too much. */
 int sba_parts_add(struct sba_parts *p, const char *name, struct sba_buf *data,
 		  struct sba_error *err) SBA_MUST_CHECK;
 

@@ -58,6 +58,14 @@ void sba_kept_mangle(struct sba_buf *b, const char *workdir)
 		sba_buf_putc(b, isalnum((unsigned char)*workdir) ? *workdir : '-');
 }
 
+void sba_kept_put_folder(struct sba_buf *b, const char *workdir)
+{
+	sba_buf_puts(b, "--");
+	for (workdir += *workdir == '/'; *workdir; workdir++)
+		sba_buf_putc(b, *workdir == '/' ? '-' : *workdir);
+	sba_buf_puts(b, "--/");
+}
+
 const char *sba_kept_text(const json_t *content)
 {
 	size_t i;
@@ -100,12 +108,14 @@ static void root_of(const struct sba_file_store *f, const struct sba_inside *in,
 	sba_buf_puts(b, f->root);
 }
 
-/* "SECONDS.FRACTION PATH" */
+/* "SECONDS.FRACTION PATH", as the inside says it. */
 static int take_found(const struct sba_file_store *f, size_t root_len, const char *text,
 		      struct found_list *l, struct sba_error *err)
 {
 	char *end;
-	struct found one = { .mtime_ms = 1000 * strtoll(text, &end, 10) };
+	long long seconds = strtoll(text, &end, 10);
+	struct found one = { .mtime_ms = seconds > 0 && seconds < INT64_MAX / 1000 ? 1000 * seconds
+										   : 0 };
 	const char *path = strchr(end, ' ');
 	if (!path || strlen(path) < root_len + 2 || !f->id_of(path + 1 + root_len + 1, one.id) ||
 	    !sba_session_id_valid(one.id) || l->n == SBA_SESSIONS_MAX)
@@ -187,7 +197,6 @@ static void look_at(const struct sba_file_store *f, const struct sba_buf *text, 
 			f->look(k, j);
 		at += len + 1;
 	}
-	sba_kept_set(&k->title, NULL);
 }
 
 static int list_one(const struct sba_file_store *f, const struct sba_inside *in,
@@ -256,8 +265,7 @@ static int rehead(const struct sba_file_store *f, const struct sba_inside *in,
 		  const struct sba_part *part, const char *id, struct sba_buf *ret,
 		  struct sba_error *err)
 {
-	const char *end = memchr(part->data, '\n', part->len);
-	size_t len = end ? (size_t)(end - part->data) : part->len;
+	size_t len = sba_part_head(part);
 	SBA_JSON json_t *line = NULL;
 	int rc = sba_json_parse(part->data, len, "the first line of the session", &line, err);
 	if (rc < 0)

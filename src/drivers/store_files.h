@@ -50,6 +50,8 @@ void sba_kept_title(struct sba_kept *k, const char *prompt);
 int64_t sba_kept_time(const char *text);
 /* The directory's name with everything but letters and digits made '-'. */
 void sba_kept_mangle(struct sba_buf *b, const char *workdir);
+/* "--DIRECTORY--/", slashes within made '-': so dsh and pi call a folder. */
+void sba_kept_put_folder(struct sba_buf *b, const char *workdir);
 /* The text of a message: a string, or the first block that has a "text". */
 const char *sba_kept_text(const json_t *content);
 

@@ -447,6 +447,53 @@ static void a_session_that_opencode_does_not_know_is_not_found(void **state)
 			 SBA_ENOTFOUND);
 }
 
+static int tell_of_a_file(const struct sba_inside *in, const struct sba_inside_run *r,
+			  struct sba_buf *ret_out, int *ret_status, char ret_said[SBA_SAID_MAX],
+			  struct sba_error *err)
+{
+	(void)err;
+	const char *time = in->user;
+	if (strcmp(r->argv[0], "find") == 0)
+		sba_buf_printf(ret_out, "%s /home/u/.claude/projects/-w/%s.jsonl", time, UUID);
+	*ret_status = 0;
+	ret_said[0] = '\0';
+	return 0;
+}
+
+static void a_time_that_cannot_be_is_no_time(void **state)
+{
+	(void)state;
+	static char times[][32] = { "99999999999999999999.0", "-5.0", "9223372036854775807" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(times); i++) {
+		const struct sba_inside in = { .run = tell_of_a_file,
+					       .home = "/home/u",
+					       .workdir = "/workspace",
+					       .user = times[i] };
+		struct sba_kept_list l = { 0 };
+		assert_int_equal(sba_claude_store.list(&sba_claude_store, &in, &l, NULL), 0);
+		assert_int_equal(l.n, 1);
+		assert_int_equal(l.v[0].updated_ms, 0);
+		sba_kept_list_fini(&l);
+	}
+}
+
+static void the_parts_of_a_dump_are_bounded_together(void **state)
+{
+	(void)state;
+	struct sba_parts p = { 0 };
+	struct sba_error err = { 0 };
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < 9; i++) {
+		SBA_BUF struct sba_buf b = SBA_BUF_INIT(SBA_SESSION_MAX);
+		assert_non_null(sba_buf_reserve(&b, SBA_SESSION_MAX / 8));
+		b.len = SBA_SESSION_MAX / 8;
+		rc = sba_parts_add(&p, "session", &b, &err);
+	}
+	assert_int_equal(rc, SBA_ELIMIT);
+	assert_int_equal(p.n, 8);
+	sba_parts_fini(&p);
+}
+
 #define HERE_TEST(f)     cmocka_unit_test_setup_teardown(f, begin, end)
 #define OPENCODE_TEST(f) cmocka_unit_test_setup_teardown(f, begin_opencode, end_opencode)
 
@@ -464,6 +511,8 @@ int main(void)
 		HERE_TEST(removing_takes_the_one_session_and_says_what_is_not_there),
 		HERE_TEST(a_copy_for_a_turn_aside_leaves_the_session_alone),
 		HERE_TEST(a_codex_fork_takes_its_parents_along),
+		cmocka_unit_test(a_time_that_cannot_be_is_no_time),
+		cmocka_unit_test(the_parts_of_a_dump_are_bounded_together),
 		OPENCODE_TEST(opencode_lists_what_its_own_command_says),
 		OPENCODE_TEST(an_opencode_copy_has_new_ids_throughout),
 		OPENCODE_TEST(a_session_that_opencode_does_not_know_is_not_found),
