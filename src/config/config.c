@@ -176,11 +176,10 @@ static int load_built_in(struct sba_config *c, struct sba_error *err)
 /* Two of them in one place would leave open which counts. */
 static int check_keys(const struct sba_config *c, struct sba_error *err)
 {
-	static const char *const keys[] = { "api_key_env", "api_key_file", "key_command" };
 	const struct sba_entry *found = NULL;
-	for (size_t i = 0; i < SBA_ARRAY_LEN(keys); i++) {
-		const struct sba_entry *e =
-			sba_entry_find(c, keys[i], SBA_FROM_ENVIRONMENT, SBA_SECTION_TOP, "");
+	for (size_t i = 0; i < SBA_KEY_PLACES; i++) {
+		const struct sba_entry *e = sba_entry_find(
+			c, sba_key_settings[i], SBA_FROM_ENVIRONMENT, SBA_SECTION_TOP, "");
 		if (found && e)
 			return sba_fail(err, SBA_ECONFIG, "%s and %s exclude each other",
 					found->origin, e->origin);

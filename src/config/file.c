@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { NAMES_MAX = 128, PATH_MAX_ = 512 };
+enum { NAMES_MAX = 128, KEY_PATH_MAX = 512 };
 
 struct reader {
 	struct sba_config *c;
@@ -28,7 +28,7 @@ static const char *path_of(const struct reader *r, const char *key, char *buf, s
 
 static int fail_at(const struct reader *r, const char *key, struct sba_error *err, const char *why)
 {
-	char path[PATH_MAX_];
+	char path[KEY_PATH_MAX];
 	return sba_fail(err, SBA_ECONFIG, "%s: %s: %s", r->file,
 			path_of(r, key, path, sizeof(path)), why);
 }
@@ -90,7 +90,7 @@ static int unknown_key(const struct reader *r, const char *key, struct sba_error
 static int read_value(const struct reader *r, const struct sba_setting *s, const char *key,
 		      const json_t *j, struct sba_error *err)
 {
-	char path[PATH_MAX_], origin[PATH_MAX_ + 4096];
+	char path[KEY_PATH_MAX], origin[KEY_PATH_MAX + 4096];
 	snprintf(origin, sizeof(origin), "%s: %s", r->file, path_of(r, key, path, sizeof(path)));
 	if (sba_entry_find(r->c, s->key, SBA_FROM_FILE, r->section, r->name)) {
 		sba_fail(err, SBA_ECONFIG, "%s: %s is set too, which is the same", origin,
@@ -113,17 +113,17 @@ static int read_section(struct reader *r, const json_t *section, struct sba_erro
 /* Where the key of a provider is can be said once in each place. */
 static int check_keys(const struct reader *r, struct sba_error *err)
 {
-	static const char *const keys[] = { "api_key_env", "api_key_file", "key_command" };
 	const char *found = NULL;
-	for (size_t i = 0; i < SBA_ARRAY_LEN(keys); i++) {
-		if (!sba_entry_find(r->c, keys[i], SBA_FROM_FILE, r->section, r->name))
+	for (size_t i = 0; i < SBA_KEY_PLACES; i++) {
+		const char *key = sba_key_settings[i];
+		if (!sba_entry_find(r->c, key, SBA_FROM_FILE, r->section, r->name))
 			continue;
 		if (found) {
 			char why[128];
 			snprintf(why, sizeof(why), "%s and it exclude each other", found);
-			return fail_at(r, keys[i], err, why);
+			return fail_at(r, key, err, why);
 		}
-		found = keys[i];
+		found = key;
 	}
 	return 0;
 }
@@ -183,7 +183,7 @@ static int check_pool(const struct reader *r, struct sba_error *err)
 			"as in:  \"pool\": {\"claude\": {\"agent\": \"claude\", \"count\": 2}}");
 	if (agent && r->o->agents && !is_known(r->o->agents, agent->text)) {
 		int rc = unknown_name(r, agent->text, r->o->agents, err);
-		char path[PATH_MAX_];
+		char path[KEY_PATH_MAX];
 		if (rc < 0 && err)
 			snprintf(err->text, sizeof(err->text),
 				 "%.300s: %s: there is no agent '%.64s'", r->file,

@@ -85,12 +85,11 @@ bool sba_config_has(const struct sba_config *c, const char *kind, const char *na
 bool sba_config_key(const struct sba_config *c, const struct sba_config_scope *scope,
 		    struct sba_config_key *ret)
 {
-	static const char *const keys[] = { "api_key_env", "api_key_file", "key_command" };
 	const struct sba_entry *e = NULL;
 	size_t which = 0;
 	for (int place = 0; !e && place < PLACES; place++) {
-		for (which = 0; which < SBA_ARRAY_LEN(keys); which++) {
-			e = at_place(c, keys[which], scope ? scope : &nobody, place);
+		for (which = 0; which < SBA_KEY_PLACES; which++) {
+			e = at_place(c, sba_key_settings[which], scope ? scope : &nobody, place);
 			if (e)
 				break;
 		}
@@ -98,9 +97,9 @@ bool sba_config_key(const struct sba_config *c, const struct sba_config_scope *s
 	if (!e)
 		return false;
 	*ret = (struct sba_config_key){
-		.env = which == 0 ? e->value.text : NULL,
-		.file = which == 1 ? e->value.text : NULL,
-		.command = which == 2 ? e->value.list : NULL,
+		.env = which == SBA_KEY_ENV ? e->value.text : NULL,
+		.file = which == SBA_KEY_FILE ? e->value.text : NULL,
+		.command = which == SBA_KEY_COMMAND ? e->value.list : NULL,
 		.origin = e->origin,
 	};
 	return true;

@@ -39,6 +39,10 @@ struct sba_config {
 const char *sba_section_key(enum sba_section section); /* "agents"; "" for the top */
 unsigned sba_section_level(enum sba_section section);  /* SBA_SETTING_AGENT … */
 
+/* The settings of which one says where a provider's key is, and what each is. */
+enum sba_key_place { SBA_KEY_ENV, SBA_KEY_FILE, SBA_KEY_COMMAND, SBA_KEY_PLACES };
+extern const char *const sba_key_settings[SBA_KEY_PLACES];
+
 /* ---- value.c: errors say what is wrong, not where ---- */
 
 /* What a value of the setting looks like: "a size (as in 512m, 2g)". */

@@ -307,6 +307,12 @@ static const struct sba_setting settings[] = {
 	  .help = "colour in the output" },
 };
 
+const char *const sba_key_settings[SBA_KEY_PLACES] = {
+	[SBA_KEY_ENV] = "api_key_env",
+	[SBA_KEY_FILE] = "api_key_file",
+	[SBA_KEY_COMMAND] = "key_command",
+};
+
 const struct sba_setting *sba_setting_at(size_t n)
 {
 	return n < SBA_ARRAY_LEN(settings) ? &settings[n] : NULL;
