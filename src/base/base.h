@@ -193,6 +193,13 @@ void sba_event_fire(int event_fd);
 int sba_thread_start(pthread_t *ret, void *(*run)(void *), void *arg,
 		     struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- programs of this host (child.c) ---- */
+
+/* Waits for a child of ours; *ret_status is as waitpid() tells it. SBA_EIO: it is
+ * nobody's to wait for, as where the program ignores SIGCHLD. */
+int sba_child_wait(pid_t pid, struct sba_until until, int *ret_status,
+		   struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- addresses of names (lookup.c) ---- */
 
 enum { SBA_ADDRESSES_MAX = 16 }; /* of one name; more are not tried */

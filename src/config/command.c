@@ -18,10 +18,7 @@
 #include "base/limits.h"
 #include "engine/engine.h"
 
-enum {
-	KEY_COMMAND_MS = 30 * 1000,
-	END_LOOK_MS = 10, /* between its last word and its end */
-};
+enum { KEY_COMMAND_MS = 30 * 1000 };
 
 extern char **environ;
 
@@ -124,21 +121,6 @@ static int read_all(int fd, struct sba_buf *b, struct sba_until until, struct sb
 	}
 }
 
-static int await_end(pid_t pid, struct sba_until until, int *ret_status, struct sba_error *err)
-{
-	for (;;) {
-		pid_t ended = waitpid(pid, ret_status, WNOHANG);
-		if (ended == pid)
-			return 0;
-		if (ended < 0 && errno != EINTR)
-			return sba_fail_errno(err, SBA_EIO, errno, "wait");
-		int rc = sba_until_check(until, err);
-		if (rc < 0)
-			return rc;
-		(void)!sba_wait_fd(-1, 0, sba_until_sooner(until, END_LOOK_MS), NULL);
-	}
-}
-
 static int verdict(int status, const struct sba_buf *b, struct sba_error *err)
 {
 	if (WIFSIGNALED(status))
@@ -168,7 +150,7 @@ static int run(const char *const *argv, struct sba_until until, struct sba_buf *
 		return sba_fail_errno(err, SBA_ECONFIG, failed, "it cannot be run");
 	int rc = read_all(in, b, until, err);
 	if (rc == 0)
-		rc = await_end(pid, until, &status, err);
+		rc = sba_child_wait(pid, until, &status, err);
 	if (rc < 0) {
 		kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

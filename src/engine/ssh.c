@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -163,15 +162,12 @@ static int start(const struct sba_ssh *ssh, const char *const *options, const ch
 static int reap(struct ssh_process *p, int64_t ms)
 {
 	int status = 0;
-	SBA_CLOSE int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	if (fd >= 0 && sba_wait_fd(fd, POLLIN, sba_until_in(ms), NULL) < 0)
+	int rc =
+		p->pid > 0 ? sba_child_wait(p->pid, sba_until_in(ms), &status, NULL) : SBA_ETIMEOUT;
+	if (rc == SBA_ETIMEOUT)
 		return -1;
-	while (waitpid(p->pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			break;
-	}
 	p->pid = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+	return rc == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
 static void end(struct ssh_process *p)
