@@ -13,7 +13,6 @@
 enum {
 	LINE_MAX_LEN = 768,
 	BUDGET_REST = 5, /* a fifth of it is left when that is told */
-	LINES_MAX = 32,  /* of one turn; the inside can be refused as often as it likes */
 };
 
 static bool is_told(const struct sba_notices *n, const char *line)
@@ -28,8 +27,8 @@ static bool is_told(const struct sba_notices *n, const char *line)
 void sba_notices_say(struct sba_notices *n, const char *line)
 {
 	pthread_mutex_lock(&n->lock);
-	bool last = n->lines.n + 1 == LINES_MAX;
-	if (n->lines.n < LINES_MAX && !is_told(n, line) &&
+	bool last = n->lines.n + 1 == SBA_NOTICES_MAX;
+	if (n->lines.n < SBA_NOTICES_MAX && !is_told(n, line) &&
 	    sba_strv_add(&n->lines, last ? "network: more was refused, which is not told" : line,
 			 NULL) == 0)
 		sba_event_fire(n->fd);

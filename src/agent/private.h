@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the files of this module share: the agent, its state inside, its queues. */
 #ifndef SBA_AGENT_PRIVATE_H
 #define SBA_AGENT_PRIVATE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The providers that the relay knows. */
 #ifndef SBA_AGENT_PROVIDER_H
 #define SBA_AGENT_PROVIDER_H
 

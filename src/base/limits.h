@@ -73,9 +73,10 @@ enum {
 	SBA_SESSION_LOOK = 512 * SBA_KIB, /* read of each for a list */
 	SBA_DRIVER_NAME_MAX = 40,         /* a driver's name; it goes into labels */
 	SBA_KEPT_MAX = 1024,              /* what a driver keeps from turn to turn */
-	SBA_OPEN_CALLS_MAX = 1024,        /* tool calls without a result yet */
-	SBA_SUMMARY_MAX = 256,            /* one line about a tool call */
-	SBA_STATE_MAX = 64 * SBA_KIB,     /* state.json, which the inside may have written */
+	SBA_NOTICES_MAX = 32,      /* of one turn; the inside can be refused as often as it likes */
+	SBA_OPEN_CALLS_MAX = 1024, /* tool calls without a result yet */
+	SBA_SUMMARY_MAX = 256,     /* one line about a tool call */
+	SBA_STATE_MAX = 64 * SBA_KIB, /* state.json, which the inside may have written */
 
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,
@@ -99,6 +100,8 @@ enum {
 	SBA_RELAY_SILENCE_MS = 600 * 1000,      /* an upstream that says nothing */
 	SBA_RELAY_TARGET_MAX = 2048,            /* path and query of a request */
 	SBA_RELAY_EVENT_MAX = 256 * SBA_KIB,    /* an event whose text is joined with the next */
+	SBA_RELAY_TEXT_MAX = 2 * SBA_MIB,       /* of an answer, under way in one place */
+	SBA_RELAY_OUT_MAX = 16 * SBA_MIB,       /* looked through and not yet sent */
 	SBA_RELAY_HELD_MAX = 256 * SBA_KIB,     /* events that may hold half a key */
 	SBA_RELAY_LANES_MAX = 32,               /* texts that grow at once in one answer */
 	SBA_RELAY_COUNT_BODY_MAX = 4 * SBA_MIB, /* a JSON answer whose tokens are read */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the files of this module share: entries, and how a value is read. */
 #ifndef SBA_CONFIG_PRIVATE_H
 #define SBA_CONFIG_PRIVATE_H
 

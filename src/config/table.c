@@ -293,7 +293,8 @@ static const struct sba_setting settings[] = {
 	{ .key = "count",
 	  .type = SBA_SETTING_COUNT,
 	  .levels = SBA_SETTING_POOL,
-	  .max = 100,
+	  .min = 1,
+	  .max = 1000, /* SBA_POOL_MAX */
 	  .fallback = "1",
 	  .help = "how many stand ready" },
 

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
+
 /* ---- what is wanted ---- */
 
 const char *sba_setting_wants(const struct sba_setting *s, char *buf, size_t size)
@@ -147,7 +149,7 @@ static int keep_size(struct sba_entry *e, struct sba_error *err)
 /* "a, b": for people; nothing reads it. */
 static int keep_list(struct sba_entry *e, struct sba_error *err)
 {
-	SBA_BUF struct sba_buf b = SBA_BUF_INIT(4 * 1024 * 1024);
+	SBA_BUF struct sba_buf b = SBA_BUF_INIT(4 * SBA_CONFIG_MAX);
 	sba_buf_puts(&b, "");
 	for (size_t i = 0; i < e->list.n; i++)
 		sba_buf_printf(&b, "%s%s", i ? ", " : "", e->list.v[i]);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Names that one command at a time holds: abstract sockets; see lock.h. */
 #include "guest/lock.h"
 
 #include <errno.h>

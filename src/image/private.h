@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the files of this module share. */
 #ifndef SBA_IMAGE_PRIVATE_H
 #define SBA_IMAGE_PRIVATE_H
 

@@ -42,10 +42,10 @@ void sba_relay_redact_init(struct sba_relay_redact *d, const struct sba_redact *
 	*d = (struct sba_relay_redact){ .secret = secret, .sse = sse };
 	size_t len = sba_redact_len(secret);
 	d->shown = len / SHOWN_PART < SHOWN_MAX ? len / SHOWN_PART : SHOWN_MAX;
-	sba_buf_init(&d->part, 2 * SBA_MIB);
-	sba_buf_init(&d->out, 16 * SBA_MIB);
+	sba_buf_init(&d->part, SBA_RELAY_TEXT_MAX);
+	sba_buf_init(&d->out, SBA_RELAY_OUT_MAX);
 	for (size_t i = 0; i < SBA_ARRAY_LEN(d->lanes); i++)
-		sba_buf_init(&d->lanes[i].tail, 2 * SBA_MIB);
+		sba_buf_init(&d->lanes[i].tail, SBA_RELAY_TEXT_MAX);
 }
 
 /* ---- events in their order ---- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What the files of this module share: a sandbox, its labels, its name, lists. */
 #ifndef SBA_SANDBOX_PRIVATE_H
 #define SBA_SANDBOX_PRIVATE_H
 

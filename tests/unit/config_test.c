@@ -362,8 +362,8 @@ static void sections_are_objects_of_objects(void **state)
 	refused("{\"pool\": {\"p\": {}}}", ": pool.p: it says neither agent nor image", "count");
 	refused("{\"pool\": {\"p\": {\"agent\": \"clade\"}}}",
 		": pool.p.agent: there is no agent 'clade'", "did you mean claude?");
-	refused("{\"pool\": {\"p\": {\"agent\": \"claude\", \"count\": 101}}}",
-		": pool.p.count: '101' is not a whole number from 0 to 100", "");
+	refused("{\"pool\": {\"p\": {\"agent\": \"claude\", \"count\": 1001}}}",
+		": pool.p.count: '1001' is not a whole number from 1 to 1000", "");
 	refused("{\"pool\": {\"a/b\": {\"image\": \"i\"}}}", ": pool.a/b: a name is of", "");
 	refused("[]", ": it is no JSON object", "");
 }
