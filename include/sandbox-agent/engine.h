@@ -8,6 +8,7 @@
 
 #include <sandbox-agent/error.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -70,6 +71,8 @@ struct sba_engine_info {
 	int cgroup_version;      /* 1, 2; 0 where not told */
 	int cpus;
 	int64_t memory; /* bytes */
+	/* Which limits of a sandbox it can keep. */
+	bool limits_memory, limits_swap, limits_pids, limits_cpu;
 };
 
 /* Asks the engine once and keeps the answer. */

@@ -151,6 +151,15 @@ SBA_API int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits 
 SBA_API int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed,
 		   struct sba_error *err);
 
+struct sba_probe {
+	int landlock;    /* the kernel's Landlock ABI, as the inside sees it; 0: none */
+	int64_t took_ms; /* to make one and to end it */
+};
+/* Whether sandboxes work on this engine: makes one of nothing but our own guest, looks at
+ * it from inside, and removes it. Needs no image, and counts to no limit. */
+SBA_API int sba_sandbox_probe(struct sba_engine *e, const char *prefix, struct sba_probe *ret,
+			      struct sba_error *err);
+
 /* ---- forks ---- */
 
 /* Zero means the default everywhere. */

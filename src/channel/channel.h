@@ -21,6 +21,7 @@ struct sba_channel_hello {
 	int64_t protocol;   /* 0: no hello came */
 	char program[32];   /* version of the program that carries it */
 	char guest[16];     /* hash of its content */
+	int64_t landlock;   /* the kernel's ABI of it; 0: none, or not told */
 	bool sidecar_first; /* PID 1 of its process namespace is the sidecar */
 };
 /* -1: that guest is older than ours, 1: newer; 0: of the same version, maybe of another

@@ -29,6 +29,14 @@ static bool is_word(const char *line, size_t len, const char *word)
 	       line[strlen(word)] == ' ';
 }
 
+static void take_number(const char *value, size_t len, int64_t *ret)
+{
+	char text[12] = "";
+	keep(value, len, text, sizeof(text));
+	if (sba_parse_int(text, 0, INT32_MAX, ret) < 0)
+		*ret = 0;
+}
+
 static void take_line(const char *line, size_t len, struct sba_channel_hello *h)
 {
 	const char *space = memchr(line, ' ', len);
@@ -40,6 +48,8 @@ static void take_line(const char *line, size_t len, struct sba_channel_hello *h)
 		keep(value, value_len, h->program, sizeof(h->program));
 	else if (is_word(line, len, SBA_HELLO_GUEST))
 		keep(value, value_len, h->guest, sizeof(h->guest));
+	else if (is_word(line, len, SBA_HELLO_LANDLOCK))
+		take_number(value, value_len, &h->landlock);
 	else if (is_word(line, len, SBA_HELLO_FIRST))
 		h->sidecar_first = value_len == 7 && memcmp(value, "sidecar", 7) == 0;
 }

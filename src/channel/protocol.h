@@ -132,9 +132,10 @@ enum sba_reaper_exit {
  * version of the protocol has so. Then lines of a word, a space and a value; words
  * that the host does not know mean nothing to it.
  */
-#define SBA_HELLO_PROGRAM "program" /* version of the program that carries the guest */
-#define SBA_HELLO_GUEST   "guest"   /* its content: SBA_GUEST_HASH_LEN hex digits */
-#define SBA_HELLO_FIRST   "first"   /* PID 1 of its namespace: "sidecar" or "other" */
+#define SBA_HELLO_PROGRAM  "program"  /* version of the program that carries the guest */
+#define SBA_HELLO_GUEST    "guest"    /* its content: SBA_GUEST_HASH_LEN hex digits */
+#define SBA_HELLO_FIRST    "first"    /* PID 1 of its namespace: "sidecar" or "other" */
+#define SBA_HELLO_LANDLOCK "landlock" /* the kernel's ABI of it, decimal; 0: none */
 /* Of an answer whose :status is not 200: an errno, decimal. */
 #define SBA_CHANNEL_ERRNO "sba-errno"
 

@@ -355,6 +355,11 @@ void cli_term_winch_drain(int fd);
 int cli_engine(struct cli *cli, struct sba_error *err);
 int cli_images(struct cli *cli, struct sba_error *err);
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
+/* CVE-2024-21626: a leaked descriptor let a container out. */
+#define CLI_RUNC_OLD                                                                               \
+	"%s is older than 1.1.12 (CVE-2024-21626), unless your distribution patched it: update "   \
+	"containerd/runc"
+bool cli_runc_is_old(const struct sba_engine_info *i);
 /* What died half-made goes with a command of any kind: for those that look for no sandbox. */
 void cli_sweep(struct cli *cli);
 /* SBA_EINVAL: no such agent; the nearest is hinted at. */

@@ -229,6 +229,15 @@ static void forget_servers(struct cli_spawn *o)
 	o->mcp_text = o->mcp_names = NULL;
 }
 
+/* For those who want to hear all; doctor says it to everybody. */
+static void warn_of_runc(struct cli *cli)
+{
+	const struct sba_engine_info *i;
+	struct sba_error ignored;
+	if (cli->verbose && sba_engine_info(cli->engine, &i, &ignored) == 0 && cli_runc_is_old(i))
+		cli_note(cli, "runc " CLI_RUNC_OLD, i->runc);
+}
+
 /* All that can be known before anything is made, and the image. */
 static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, const char **ret_image,
 		   struct sba_error *err)
@@ -246,6 +255,8 @@ static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, cons
 		rc = check_workspace(o->workspace, err);
 	if (rc == 0)
 		rc = cli_engine(cli, err);
+	if (rc == 0)
+		warn_of_runc(cli);
 	if (rc == 0)
 		rc = image_for(cli, o, agent, ret_image, err);
 	return rc;

@@ -216,6 +216,10 @@ static void fill_info(struct sba_engine *e)
 		.cgroup_version = isdigit((unsigned char)cgroup[0]) ? cgroup[0] - '0' : 0,
 		.cpus = (int)sba_json_int(i, "NCPU", 0),
 		.memory = sba_json_int(i, "MemTotal", 0),
+		.limits_memory = sba_json_bool(i, "MemoryLimit", false),
+		.limits_swap = sba_json_bool(i, "SwapLimit", false),
+		.limits_pids = sba_json_bool(i, "PidsLimit", false),
+		.limits_cpu = sba_json_bool(i, "CpuCfsQuota", false),
 	};
 }
 

@@ -39,6 +39,14 @@ bool sba_guest_scope_enter(void)
 	return entered;
 }
 
+int sba_guest_landlock_abi(void)
+{
+	enum { ASK_VERSION = 1 };
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, ASK_VERSION);
+
+	return abi > 0 ? (int)abi : 0;
+}
+
 struct sets {
 	struct __user_cap_header_struct head;
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];

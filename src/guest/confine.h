@@ -21,6 +21,9 @@ bool sba_guest_scope_enter(void);
  */
 bool sba_guest_capability_shed(void);
 
+/* The kernel's version of Landlock, 0 where there is none; signal scopes came with 6. */
+int sba_guest_landlock_abi(void);
+
 /* Gives up every capability for good. */
 bool sba_guest_capabilities_drop(void);
 

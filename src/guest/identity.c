@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "channel/protocol.h"
+#include "guest/confine.h"
 #include "guest/proc.h"
 
 /* A file cannot hold its own hash: the build writes it over these bytes. */
@@ -42,9 +43,10 @@ size_t sba_guest_hello(char ret[SBA_GUEST_HELLO_MAX])
 {
 	int len = snprintf(ret, SBA_GUEST_HELLO_MAX,
 			   "%d\n" SBA_HELLO_PROGRAM " %s\n" SBA_HELLO_GUEST " %s\n" SBA_HELLO_FIRST
-			   " %s\n",
+			   " %s\n" SBA_HELLO_LANDLOCK " %d\n",
 			   SBA_PROTOCOL_VERSION, SBA_VERSION, sba_guest_own_hash(),
-			   sba_guest_sidecar_is_first() ? "sidecar" : "other");
+			   sba_guest_sidecar_is_first() ? "sidecar" : "other",
+			   sba_guest_landlock_abi());
 
 	return len < 0 ? 0 : len < SBA_GUEST_HELLO_MAX ? (size_t)len : SBA_GUEST_HELLO_MAX - 1;
 }

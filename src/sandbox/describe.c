@@ -43,6 +43,16 @@ static int inspect_one(struct sba_sandbox *s, const char *id, json_t **ret, stru
 	return rc;
 }
 
+static void read_limits(const json_t *container, struct sba_sandbox_limits *ret)
+{
+	int64_t pids = sba_json_int(container, "HostConfig.PidsLimit", 0);
+	*ret = (struct sba_sandbox_limits){
+		.memory = sba_json_int(container, "HostConfig.Memory", 0),
+		.pids = pids > 0 ? pids : 0,
+		.cpus = (double)sba_json_int(container, "HostConfig.NanoCpus", 0) / 1e9,
+	};
+}
+
 int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err)
 {
 	const struct sba_sandbox_info *i = &s->info;
@@ -53,17 +63,20 @@ int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_erro
 	if (rc < 0)
 		return rc;
 	int held = (int)json_array_size(json_object_get(container, "ExecIDs"));
+	struct sba_sandbox_limits limits;
+	read_limits(container, &limits);
 	const char *state = held > 0 && strcmp(i->state, "idle") == 0 ? "working" : i->state;
 	SBA_JSON json_t *j = json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
-		"s:s, s:I, s:I, s:I, s:i, s:O, s:O}",
+		"s:s, s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:O, s:O}",
 		"name", i->name, "id", i->id, "prefix", i->prefix, "tag", i->tag, "agent", i->agent,
 		"program", i->program, "permissions", i->permissions, "mcp", i->mcp, "provider",
 		i->provider, "base_url", i->base_url, "network", i->network, "allow", i->allow,
 		"mounts", i->mounts, "image", i->image, "user", i->user, "version", i->version,
 		"state", state, "created", (json_int_t)i->created, "keepalive_ms",
 		(json_int_t)i->keepalive_ms, "max_lifetime_ms", (json_int_t)i->max_lifetime_ms,
-		"held", held, "container", container, "sidecar", sidecar);
+		"held", held, "memory", (json_int_t)limits.memory, "pids", (json_int_t)limits.pids,
+		"cpus", limits.cpus, "container", container, "sidecar", sidecar);
 	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);
@@ -78,12 +91,7 @@ int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits *ret, st
 				       sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j, err);
 	if (rc < 0)
 		return sba_wrap(err, rc, "limits of sandbox '%s'", s->info.name);
-	int64_t pids = sba_json_int(j, "HostConfig.PidsLimit", 0);
-	*ret = (struct sba_sandbox_limits){
-		.memory = sba_json_int(j, "HostConfig.Memory", 0),
-		.pids = pids > 0 ? pids : 0,
-		.cpus = (double)sba_json_int(j, "HostConfig.NanoCpus", 0) / 1e9,
-	};
+	read_limits(j, ret);
 	return 0;
 }
 

@@ -35,7 +35,8 @@ enum {
 	PAYLOAD = 48 * 1024 * 1024,
 };
 
-#define BOX "deathbed"
+#define BOX    "deathbed"
+#define PARENT "parent"
 /* What every command of these clients is in the end; nobody else sleeps so long. */
 #define COMMAND "sleep 4244"
 
@@ -87,8 +88,27 @@ static const char *const *argv_of(unsigned kind)
 	return argv;
 }
 
+enum { PROGRAMS = 6, FORK = PROGRAMS, KINDS };
+
 /* How long each takes on its own, so that every part of it is hit. */
-static const unsigned lasts_ms[] = { 2500, 1200, 600, 500, 500, 800 };
+static const unsigned lasts_ms[KINDS] = { 2500, 1200, 600, 500, 500, 800, 1500 };
+
+/* There is no program for it: a client of the library. */
+static pid_t start_fork(void)
+{
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	struct sba_engine *e = NULL;
+	struct sba_sandbox *parent = NULL, *children[2];
+	const struct sba_fork_options o = { .count = 2, .max_sandboxes = -1 };
+	int rc = sba_engine_open(NULL, &e, NULL);
+	if (rc == 0)
+		rc = sba_sandbox_open(e, live.prefix, PARENT, &parent, NULL);
+	if (rc == 0)
+		rc = sba_sandbox_fork(parent, &o, children, NULL, NULL);
+	_exit(rc < 0);
+}
 
 /* ---- what is left of them ---- */
 
@@ -117,10 +137,47 @@ static bool a_command(void *user)
 	return command_somewhere();
 }
 
-static bool only_the_box(void *user)
+static bool only_the_boxes(void *user)
 {
 	(void)user;
-	return live_container_count() == 2;
+	return live_container_count() == 4;
+}
+
+/* ---- volumes, which have no name of ours ---- */
+
+static struct sba_strv volumes;
+
+static void note_volumes(void)
+{
+	size_t i, k;
+	json_t *one, *mount;
+	SBA_JSON json_t *list = live_containers();
+	json_array_foreach(list, i, one)
+	{
+		json_array_foreach(json_object_get(one, "Mounts"), k, mount)
+		{
+			const char *name = sba_json_str(mount, "Name");
+			if (name)
+				assert_int_equal(sba_strv_add(&volumes, name, NULL), 0);
+		}
+	}
+}
+
+static bool volume_is_there(const char *name)
+{
+	char path[256];
+	struct sba_error err = { 0 };
+	snprintf(path, sizeof(path), "/volumes/%.200s", name);
+	struct sba_request r = { .method = "GET", .path = path, .tried = "volume" };
+	return sba_engine_call(live.engine, &r, sba_until_in(30000), NULL, &err) != SBA_ENOTFOUND;
+}
+
+static void the_volumes_are_gone(void)
+{
+	assert_true(volumes.n > 0);
+	for (size_t i = 0; i < volumes.n; i++)
+		assert_false(volume_is_there(volumes.v[i]));
+	sba_strv_fini(&volumes);
 }
 
 /* Names in a folder that are not these two. */
@@ -141,28 +198,46 @@ static size_t others_in(const char *path, const char *one, const char *two)
 	return n;
 }
 
-static void sweep(void)
+static void kill_program(unsigned kind, unsigned ms)
 {
 	LIVE_CHILD c;
-	RUN(&c, "gc");
-	live_assert_says(&c, 0, NULL);
-}
-
-static void kill_one_at_random(unsigned kind)
-{
-	LIVE_CHILD c;
-	unsigned ms = below(lasts_ms[kind]);
 	live_start(&c, &(struct live_start){ .argv = argv_of(kind) });
 	pause_ms(ms);
 	kill(c.pid, SIGKILL);
 	live_child_end(&c, 10000);
+}
+
+static void kill_fork(unsigned ms)
+{
+	pid_t pid = start_fork();
+	assert_true(pid > 0);
+	pause_ms(ms);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void kill_one_at_random(unsigned kind)
+{
+	unsigned ms = below(lasts_ms[kind]);
+	if (kind == FORK)
+		kill_fork(ms);
+	else
+		kill_program(kind, ms);
+	note_volumes();
 	int64_t deadline = sba_now_ms() + COMMAND_END_MS;
 	while (!no_command(NULL)) {
 		if (sba_now_ms() > deadline)
-			fail_msg("%s killed after %u ms: its command still runs", argv_of(kind)[0],
-				 ms);
+			fail_msg("kind %u killed after %u ms: its command still runs", kind, ms);
 		pause_ms(50);
 	}
+}
+
+/* What was created and never started goes with a command of any kind. */
+static void any_command(void)
+{
+	LIVE_CHILD c;
+	RUN(&c, "image", "ls");
+	live_assert_says(&c, 0, NULL);
 }
 
 static struct sba_sandbox *make_box(void)
@@ -174,6 +249,15 @@ static struct sba_sandbox *make_box(void)
 							   .image = live_fake_image(),
 							   .keepalive_ms = -1 });
 	free(live_sh_out(s, "head -c 48000000 /dev/urandom >/tmp/big"));
+	return s;
+}
+
+/* Its children have its keepalive; it lives on as long as we hold it. */
+static struct sba_sandbox *make_parent(void)
+{
+	struct sba_sandbox *s = live_sandbox(
+		(struct sba_sandbox_options){ .name = PARENT, .keepalive_ms = KEEPALIVE_S * 1000 });
+	free(live_sh_out(s, "head -c 8000000 /dev/urandom >/tmp/some"));
 	return s;
 }
 
@@ -201,12 +285,12 @@ static void clients_killed_at_random_instants_leave_nothing(void **state)
 	print_message("SBA_FAULT_SEED=%u, %u kills\n", seed, kills);
 	alarm(ROUND_S);
 	prepare();
-	struct sba_sandbox *box = make_box();
+	struct sba_sandbox *box = make_box(), *parent = make_parent();
 	for (unsigned i = 0; i < kills; i++)
-		kill_one_at_random(i % SBA_ARRAY_LEN(lasts_ms));
-	/* What was created and never started goes with a command of any kind. */
-	sweep();
-	live_await(only_the_box, NULL, KEEPALIVE_S * 1000 + LAG_MS);
+		kill_one_at_random(i % KINDS);
+	any_command();
+	live_await(only_the_boxes, NULL, KEEPALIVE_S * 1000 + LAG_MS);
+	assert_true(no_command(NULL));
 	SBA_FREE char *inside =
 		live_sh_out(box, "find / -xdev -name '*.sba-*' 2>/dev/null; ls -A /.sandbox-agent");
 	assert_string_equal(inside, "guest\n");
@@ -219,6 +303,8 @@ static void clients_killed_at_random_instants_leave_nothing(void **state)
 		assert_int_equal(st.st_size, 48000000);
 	assert_int_equal(others_in(live.dir, "big", "land"), 0);
 	live_remove(box);
+	live_remove(parent);
+	the_volumes_are_gone();
 }
 
 /* ---- stopped ---- */

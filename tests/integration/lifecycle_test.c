@@ -499,6 +499,35 @@ static void gc_takes_the_half_made_of_the_dead_and_nothing_else(void **state)
 	live_remove(s);
 }
 
+static void what_died_half_made_goes_with_a_command_of_any_kind(void **state)
+{
+	(void)state;
+	static const char *const commands[][4] = { { "ps", "-a" },
+						   { "inspect", "alive" },
+						   { "exec", "alive", "--", "true" },
+						   { "image", "ls" },
+						   { "pool", "ls" } };
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "alive" });
+	char dead[SBA_ID_MAX], fresh[SBA_ID_MAX], name[64];
+	SBA_JSON json_t *dead_labels = labels_like(s, "dead0", "dead", true);
+	SBA_JSON json_t *fresh_labels = labels_like(s, "fresh0", "fresh", false);
+	snprintf(name, sizeof(name), "%s-fresh", live.prefix);
+	create_raw(live.image, fresh_labels, name, fresh);
+	snprintf(name, sizeof(name), "%s-dead", live.prefix);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(commands); i++) {
+		LIVE_CHILD c;
+		const char *const *w = commands[i];
+		create_raw(live.image, dead_labels, name, dead);
+		RUN(&c, w[0], w[1], w[2], w[3]);
+		live_assert_says(&c, 0, NULL);
+		if (!container_is_gone(dead))
+			fail_msg("%s %s left it", w[0], w[1]);
+		assert_false(container_is_gone(fresh));
+	}
+	live_remove_container(fresh);
+	live_remove(s);
+}
+
 /* ---- volumes ---- */
 
 static bool volume_is_gone(void *user)
@@ -766,6 +795,7 @@ int main(void)
 		LIVE_TEST(a_container_removed_in_the_middle_is_told),
 		LIVE_TEST(a_container_of_a_committed_image_is_not_taken_for_ours),
 		LIVE_TEST(gc_takes_the_half_made_of_the_dead_and_nothing_else),
+		LIVE_TEST(what_died_half_made_goes_with_a_command_of_any_kind),
 		LIVE_TEST(anonymous_volumes_go_along_on_every_path),
 		LIVE_TEST(where_no_namespace_is_shared_nothing_is_run),
 		LIVE_TEST(a_main_process_without_a_sidecar_ends_at_once),

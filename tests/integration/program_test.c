@@ -231,6 +231,9 @@ static void inspect_is_json_without_values_of_the_environment(void **state)
 	SBA_JSON json_t *j = json_loads(c.out.data, 0, NULL);
 	assert_non_null(j);
 	assert_null(strstr(c.out.data, "PATH=/usr"));
+	assert_true(sba_json_int(j, "memory", 0) > 0);
+	assert_true(sba_json_int(j, "pids", 0) > 0);
+	assert_true(json_is_real(json_object_get(j, "cpus")));
 	RUN(&none, "inspect", "nobody");
 	live_assert_says(&none, 1, "nobody");
 }
@@ -268,6 +271,29 @@ static void rm_all_takes_all_of_the_prefix_and_nothing_else(void **state)
 	live_nothing_is_left(state);
 }
 
+static void doctor_has_a_line_for_each_thing(void **state)
+{
+	(void)state;
+	static const char *const checks[] = { "engine", "machine",   "sidecar", "landlock",
+					      "limits", "sandboxes", "runc",    "keys" };
+	LIVE_CHILD c;
+	RUN(&c, "--json", "doctor");
+	live_assert_says(&c, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	for (size_t k = 0; k < SBA_ARRAY_LEN(checks); k++) {
+		size_t i, found = 0;
+		json_t *line;
+		json_array_foreach(lines, i, line)
+		{
+			found += strcmp(sba_json_str(line, "check"), checks[k]) == 0;
+			if (strcmp(sba_json_str(line, "check"), "sidecar") == 0)
+				assert_non_null(strstr(sba_json_str(line, "text"), "starts"));
+		}
+		if (found != 1)
+			fail_msg("%zu lines of %s", found, checks[k]);
+	}
+}
+
 static void doctor_names_the_engine(void **state)
 {
 	(void)state;
@@ -297,6 +323,7 @@ int main(void)
 		LIVE_STEP(inspect_is_json_without_values_of_the_environment),
 		LIVE_STEP(rm_and_gc_say_what_they_did),
 		LIVE_STEP(doctor_names_the_engine),
+		LIVE_STEP(doctor_has_a_line_for_each_thing),
 		LIVE_STEP(rm_all_takes_all_of_the_prefix_and_nothing_else),
 	};
 	return live_run(tests, begin, live_end);

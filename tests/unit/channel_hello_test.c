@@ -20,7 +20,11 @@ static void all_that_is_said_is_kept(void **state)
 {
 	struct sba_channel_hello h;
 	(void)state;
-	assert_int_equal(parse("2\nprogram 1.20.3\nguest 0123456789ab\nfirst sidecar\n", &h), 0);
+	assert_int_equal(parse("2\nprogram 1.20.3\nguest 0123456789ab\nfirst sidecar\n"
+			       "landlock 7\n",
+			       &h),
+			 0);
+	assert_int_equal(h.landlock, 7);
 	assert_int_equal(h.protocol, 2);
 	assert_string_equal(h.program, "1.20.3");
 	assert_string_equal(h.guest, "0123456789ab");
@@ -35,7 +39,8 @@ static void what_is_not_said_is_empty(void **state)
 	assert_string_equal(h.program, "");
 	assert_string_equal(h.guest, "");
 	assert_false(h.sidecar_first);
-	assert_int_equal(parse("7\nfirst other\nfuture a b c\n\nguests x\n", &h), 0);
+	assert_int_equal(h.landlock, 0);
+	assert_int_equal(parse("7\nlandlock x\nfirst other\nfuture a b c\n\nguests x\n", &h), 0);
 	assert_int_equal(h.protocol, 7);
 	assert_false(h.sidecar_first);
 	assert_string_equal(h.guest, "");
