@@ -41,6 +41,12 @@ SBA_API int sba_agent_check_mcp(const char *agent, const char *text, size_t len,
 SBA_API int sba_agent_place_mcp(struct sba_sandbox *s, const char *agent, const char *text,
 				size_t len, struct sba_error *err);
 
+/* Moves an agent into a sandbox that was made without one, for good. Of the options
+ * agent, program, permissions, mcp and provider ("scripted", or NULL: what each turn
+ * says) count. SBA_EEXIST: one lives there. SBA_ENOCLI: its CLI is not there. */
+SBA_API int sba_agent_move_in(struct sba_sandbox *s, const struct sba_sandbox_options *options,
+			      struct sba_error *err);
+
 struct sba_agent;
 
 /* Zero means the default everywhere. Strings are copied. */

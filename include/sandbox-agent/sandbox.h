@@ -72,7 +72,8 @@ SBA_API int sba_sandbox_remove(struct sba_sandbox *s, struct sba_error *err);
 /* Ends the commands that run in it; *ret_ended (may be NULL): whether there were any. */
 SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *err);
 
-/* What is known of a sandbox. Strings are lent with the handle or list, never NULL. */
+/* What is known of a sandbox; of an agent that moved in later only after
+ * sba_sandbox_find_agent(). Strings are lent with the handle or list, never NULL. */
 struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
 		*allow, *base_url, *key_env, *model, *permissions, *mcp;
@@ -91,6 +92,10 @@ struct sba_sandbox_info {
 	bool foreign_schema;     /* made by a newer version: shown, never touched */
 };
 SBA_API const struct sba_sandbox_info *sba_sandbox_info(const struct sba_sandbox *s);
+/* Looks inside for an agent that moved into a sandbox which was made without one
+ * (sba_agent_move_in()), and adds what it is to the info. 0 where there is none. Not
+ * while another thread reads the info. */
+SBA_API int sba_sandbox_find_agent(struct sba_sandbox *s, struct sba_error *err);
 
 /* Zero means the default everywhere. */
 struct sba_list_options {

@@ -113,11 +113,16 @@ static int find_driver(struct sba_agent *a, const struct sba_agent_options *o,
 		return sba_driver_adopt(o->driver, &a->own, err);
 	}
 	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
+	int rc = sba_sandbox_find_agent(a->sandbox, err);
+	if (rc < 0)
+		return rc;
 	const char *name = o->agent ? o->agent : info->agent;
 	if (!*name)
 		return sba_hint(err,
 				sba_fail(err, SBA_EINVAL, "sandbox '%s' has no agent", info->name),
-				"make one that has:  sandbox-agent up claude");
+				"it was made by `create`; give it one:  sandbox-agent up claude "
+				"--in %s",
+				info->name);
 	a->driver = sba_driver_find(name);
 	if (!a->driver)
 		return unknown_agent(name, err);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user brings for an agent before its first turn: permissions, MCP servers. */
+/* What a user settles for an agent before its first turn: permissions, MCP servers,
+ * and a sandbox that was there before it. */
 #include "agent/private.h"
 
 #include <string.h>
 
-enum { MCP_MAX = 1 << 20 };
+enum { MCP_MAX = 1 << 20, VERSION_MS = 60 * 1000 };
 
 static int driver_of(const char *agent, const struct sba_driver **ret, struct sba_error *err)
 {
@@ -47,4 +48,55 @@ int sba_agent_place_mcp(struct sba_sandbox *s, const char *agent, const char *te
 	if (rc == 0)
 		rc = sba_sandbox_write_small(s, driver->mcp_path, file.data, file.len, 0644, err);
 	return rc < 0 ? sba_wrap(err, rc, "MCP servers for %s", agent) : 0;
+}
+
+/* ---- moving in ---- */
+
+int sba_agent_no_cli(const struct sba_driver *d, const char *binary, const char *place,
+		     struct sba_error *err)
+{
+	int rc = sba_fail(err, SBA_ENOCLI, "%s: there is no '%s' in %s", d->name, binary, place);
+	return d->install ? sba_hint(err, rc, "%s", d->install) : rc;
+}
+
+/* Asked for its version, so that one which cannot run is found too. */
+static int check_cli(struct sba_sandbox *s, const struct sba_driver *d, struct sba_error *err)
+{
+	const char *const argv[] = { d->binary, "--version", NULL };
+	const struct sba_exec_options o = { .argv = argv, .timeout_ms = VERSION_MS };
+	struct sba_process *p = NULL;
+	struct sba_exit end = { 0 };
+	char place[160];
+	int rc = d->binary ? sba_sandbox_exec(s, &o, &p, err) : 0;
+	if (rc == 0 && p)
+		rc = sba_process_wait(p, -1, &end, err);
+	sba_process_free(p);
+	if (rc < 0 || !d->binary)
+		return rc;
+	if (end.kind == SBA_NOT_FOUND) {
+		snprintf(place, sizeof(place), "sandbox '%s'", sba_sandbox_info(s)->name);
+		return sba_agent_no_cli(d, d->binary, place, err);
+	}
+	if (end.kind != SBA_EXITED || end.number != 0)
+		return sba_fail(err, SBA_ENOCLI, "%s: '%s --version' fails in sandbox '%s'",
+				d->name, d->binary, sba_sandbox_info(s)->name);
+	return 0;
+}
+
+int sba_agent_move_in(struct sba_sandbox *s, const struct sba_sandbox_options *o,
+		      struct sba_error *err)
+{
+	const struct sba_sandbox_info *i = sba_sandbox_info(s);
+	const struct sba_driver *driver;
+	int rc = driver_of(o->agent, &driver, err);
+	if (rc == 0)
+		rc = sba_agent_check_permissions(o->agent, o->permissions, err);
+	if (rc == 0)
+		rc = sba_sandbox_find_agent(s, err);
+	if (rc == 0 && *i->agent)
+		rc = sba_fail(err, SBA_EEXIST, "in sandbox '%s' lives %s already", i->name,
+			      i->agent);
+	if (rc == 0)
+		rc = check_cli(s, driver, err);
+	return rc == 0 ? sba_sandbox_set_agent(s, o, err) : rc;
 }

@@ -50,6 +50,12 @@ int sba_agent_set_session(struct sba_agent *a, const char *session, const char *
 int sba_agent_save_kept(struct sba_agent *a, const char *kept,
 			struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- lodging.c ---- */
+
+/* SBA_ENOCLI: the driver's binary is not in "image 'x'"; says how to get it. */
+int sba_agent_no_cli(const struct sba_driver *d, const char *binary, const char *place,
+		     struct sba_error *err);
+
 /* ---- files.c: what the driver needs inside ---- */
 
 /* The agent's working directory is there: an image that is not ours need not have it. */

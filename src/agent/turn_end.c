@@ -52,14 +52,12 @@ static void lost(struct sba_turn *t, const struct sba_error *why)
 static void missing_cli(struct sba_turn *t)
 {
 	const struct sba_driver *d = t->agent->driver;
-	const char *image = sba_sandbox_info(t->agent->sandbox)->image;
+	char place[300];
 	const char *binary =
 		d->binary ? d->binary : json_string_value(json_array_get(t->agent->program, 0));
 	t->result.verdict = SBA_VERDICT_AGENT_FAILED;
-	sba_fail(&t->result.error, SBA_ENOCLI, "%s: there is no '%s' in image '%s'", d->name,
-		 binary ? binary : d->name, image);
-	if (d->install)
-		sba_hint(&t->result.error, 0, "%s", d->install);
+	snprintf(place, sizeof(place), "image '%s'", sba_sandbox_info(t->agent->sandbox)->image);
+	sba_agent_no_cli(d, binary ? binary : d->name, place, &t->result.error);
 }
 
 /* What the stream and the exit status say together. */

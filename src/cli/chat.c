@@ -48,6 +48,8 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 	if (rc == 0)
 		rc = cli_sandbox(cli, args->v[0], &s, &err);
 	if (rc == 0)
+		rc = sba_sandbox_find_agent(s, &err);
+	if (rc == 0)
 		rc = settle(cli, &o, args, sba_sandbox_info(s), &err);
 	if (rc < 0) {
 		sba_sandbox_close(s);

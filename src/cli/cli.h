@@ -118,7 +118,7 @@ struct cli {
 
 extern const struct cli_option cli_global_options[];
 
-enum { CLI_TABLES_MAX = 3 };
+enum { CLI_TABLES_MAX = 4 };
 
 struct cli_command {
 	const char *name; /* one word or two: "image build" */
@@ -140,6 +140,7 @@ struct cli_command {
 
 /* Each is defined in the file of its name. */
 extern const struct cli_command cli_command_run, cli_command_up, cli_command_chat;
+extern const struct cli_command cli_command_create;
 extern const struct cli_command cli_command_exec, cli_command_shell, cli_command_cp;
 extern const struct cli_command cli_command_read, cli_command_write;
 extern const struct cli_command cli_command_ps, cli_command_inspect, cli_command_stop;
@@ -424,9 +425,18 @@ struct cli_spawn {
 	struct cli_list env, env_file, allow, mount;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
 	double cpus;
-	bool brief; /* ends with the command: soon, where that dies */
+	const char *in; /* of `up`: a sandbox that is there */
+	bool brief;     /* ends with the command: soon, where that dies */
 };
 extern const struct cli_option cli_spawn_options[];
+/* What an agent is given in its sandbox. */
+extern const struct cli_option cli_lodging_options[];
+/* What of those can be known before anything is made; reads what --mcp names. */
+int cli_lodging_read(struct cli_spawn *o, const char *agent, struct sba_error *err);
+/* Puts it in place, and forgets it. */
+int cli_lodging_place(struct cli_spawn *o, const char *agent, struct sba_sandbox *s,
+		      struct sba_error *err);
+void cli_lodging_forget(struct cli_spawn *o);
 /* The words behind `first` of the line are an agent's program, or a usage error. */
 int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int first,
 		      const char *command, struct sba_error *err);

@@ -27,6 +27,7 @@ const struct cli_option cli_global_options[] = {
 const struct cli_command *const cli_commands[] = {
 	&cli_command_run,
 	&cli_command_up,
+	&cli_command_create,
 	&cli_command_chat,
 	&cli_command_exec,
 	&cli_command_shell,
@@ -98,7 +99,6 @@ const char *cli_command_habit(const char *word)
 	static const char *const habits[][2] = {
 		{ "attach", "sandbox-agent shell NAME goes in" },
 		{ "build", "sandbox-agent image build" },
-		{ "create", "up AGENT makes one; without an agent is not there yet" },
 		{ "delete", "did you mean rm?" },
 		{ "destroy", "did you mean rm?" },
 		{ "down", "did you mean rm?" },

@@ -29,6 +29,9 @@ static int inspect(struct cli *cli, const void *options, const struct cli_args *
 	CLI_FREE char *text = NULL;
 	struct sba_error err;
 	int rc = cli_sandbox(cli, args->v[0], &s, &err);
+	/* Of one that has ended there is still a lot to say. */
+	if (rc == 0)
+		(void)sba_sandbox_find_agent(s, NULL);
 	if (rc == 0)
 		rc = sba_sandbox_describe(s, &text, &err);
 	sba_sandbox_close(s);

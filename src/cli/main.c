@@ -108,10 +108,8 @@ static int parse_and_run(struct cli *cli, char **words)
 	const struct cli_command *c = cli->command;
 	void *options = calloc(1, c->options_size + 1);
 	struct cli_scope scopes[CLI_TABLES_MAX + 1] = {
-		{ c->tables[0], options },
-		{ c->tables[1], options },
-		{ c->tables[2], options },
-		{ cli_global_options, cli },
+		{ c->tables[0], options }, { c->tables[1], options },   { c->tables[2], options },
+		{ c->tables[3], options }, { cli_global_options, cli },
 	};
 	struct cli_args args = { 0 };
 	struct sba_error err;

@@ -143,7 +143,7 @@ const struct cli_command cli_command_pool_fill = {
 		"run and up fill them again. They wait for their keepalive (1h), and end as\n"
 		"every other sandbox does. An environment (-e) is refused: anybody may claim.",
 	.example = "sandbox-agent pool fill claude --offline -n 2",
-	.tables = { fill_options, cli_way_options, cli_spawn_options },
+	.tables = { fill_options, cli_way_options, cli_spawn_options, cli_lodging_options },
 	.options_size = sizeof(struct fill_options),
 	.max_args = 1,
 	.run = fill,

@@ -248,7 +248,7 @@ const struct cli_command cli_command_run = {
 		"and what it prints is the answer.",
 	.example =
 		"sandbox-agent run claude --offline \"write hello.py and run it\" --get hello.py",
-	.tables = { run_options, cli_way_options, cli_spawn_options },
+	.tables = { run_options, cli_way_options, cli_spawn_options, cli_lodging_options },
 	.options_size = sizeof(struct run_options),
 	.min_args = 1,
 	.max_args = -1,

@@ -8,7 +8,7 @@
 
 #define FIELD(name) offsetof(struct cli_spawn, name)
 
-enum { MCP_MAX = 1 << 20, BRIEF_KEEPALIVE_MS = 30 * 1000, BRIEF_LIFETIME_MS = 6 * 3600 * 1000 };
+enum { BRIEF_KEEPALIVE_MS = 30 * 1000, BRIEF_LIFETIME_MS = 6 * 3600 * 1000 };
 
 const struct cli_option cli_spawn_options[] = {
 	{ "image", 0, CLI_STRING, "REF", "an image (default: the agent's pinned one)", FIELD(image),
@@ -32,10 +32,6 @@ const struct cli_option cli_spawn_options[] = {
 	{ "allow", 0, CLI_LIST, "HOST[:PORT]", "what a sealed sandbox reaches; implies sealed",
 	  FIELD(allow), 0 },
 	{ "runtime", 0, CLI_STRING, "NAME", "the engine's runtime to use", FIELD(runtime), 0 },
-	{ "permissions", 0, CLI_STRING, "read-only|edit|full", "what the agent may do (full)",
-	  FIELD(permissions), 0 },
-	{ "mcp", 0, CLI_STRING, "FILE", "MCP servers for the agent (JSON, as claude has it)",
-	  FIELD(mcp), 0 },
 	{ "keepalive", 0, CLI_DURATION, "TIME",
 	  "idle time until it ends itself (run 30s, up 1h; 0: never)", FIELD(keepalive), 0 },
 	{ "max-lifetime", 0, CLI_DURATION, "TIME", "ends it in any case (run 6h, up 24h; 0: never)",
@@ -61,7 +57,7 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 		.user = &build,
 	};
 	/* Any program: what our base has. */
-	const char *pinned = sba_agent_takes_program(agent) ? "base" : agent;
+	const char *pinned = !agent || sba_agent_takes_program(agent) ? "base" : agent;
 	const char *ref = o->image;
 	int rc = ref ? 0 : cli_images(cli, err);
 	if (rc == 0 && !ref)
@@ -203,30 +199,12 @@ static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s
 	return 0;
 }
 
-static int check_permissions(const struct cli_spawn *o, const char *agent, struct sba_error *err)
+static int check_agent(struct cli_spawn *o, const char *agent, struct sba_error *err)
 {
-	struct sba_error why;
-	int rc = sba_agent_check_permissions(agent, o->permissions, &why);
-	return rc < 0 ? cli_fail(err, SBA_EINVAL, why.hint, "--permissions: %.900s", why.text) : 0;
-}
-
-static int read_servers(struct cli_spawn *o, const char *agent, struct sba_error *err)
-{
-	struct sba_error why;
-	if (!o->mcp)
-		return 0;
-	int rc = cli_read_option_file("mcp", o->mcp, MCP_MAX, &o->mcp_text, &o->mcp_len, err);
-	if (rc < 0)
-		return rc;
-	rc = sba_agent_check_mcp(agent, o->mcp_text, o->mcp_len, &o->mcp_names, &why);
-	return rc < 0 ? cli_fail(err, rc, why.hint, "--mcp: %s: %.900s", o->mcp, why.text) : 0;
-}
-
-static void forget_servers(struct cli_spawn *o)
-{
-	free(o->mcp_text);
-	free(o->mcp_names);
-	o->mcp_text = o->mcp_names = NULL;
+	int rc = cli_check_agent(agent, err);
+	if (rc == 0)
+		rc = cli_way_check(&o->way, agent, err);
+	return rc == 0 ? cli_lodging_read(o, agent, err) : rc;
 }
 
 /* For those who want to hear all; doctor says it to everybody. */
@@ -242,13 +220,9 @@ static void warn_of_runc(struct cli *cli)
 static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, const char **ret_image,
 		   struct sba_error *err)
 {
-	int rc = cli_check_agent(agent, err);
-	if (rc == 0)
-		rc = cli_way_check(&o->way, agent, err);
-	if (rc == 0)
-		rc = check_permissions(o, agent, err);
-	if (rc == 0)
-		rc = read_servers(o, agent, err);
+	int rc = agent            ? check_agent(o, agent, err)
+		 : o->way.ca_file ? cli_check_option_path("ca-file", o->way.ca_file, false, err)
+				  : 0;
 	if (rc == 0)
 		rc = check_rules(&o->allow, err);
 	if (rc == 0 && o->workspace)
@@ -274,7 +248,7 @@ int cli_spawn_fill(struct cli *cli, struct cli_spawn *o, const char *agent, size
 	if (rc == 0)
 		rc = explain(o, image, sba_pool_fill(cli->engine, &so, count, ret_made, err), err);
 	cli_env_fini(&env);
-	forget_servers(o);
+	cli_lodging_forget(o);
 	return rc;
 }
 
@@ -309,9 +283,9 @@ int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sb
 	int rc = prepare(cli, o, agent, &image, err);
 	if (rc == 0)
 		rc = create(cli, o, agent, image, &s, err);
-	if (rc == 0 && o->mcp_text)
-		rc = sba_agent_place_mcp(s, agent, o->mcp_text, o->mcp_len, err);
-	forget_servers(o);
+	if (rc == 0 && agent)
+		rc = cli_lodging_place(o, agent, s, err);
+	cli_lodging_forget(o);
 	if (rc == 0 && o->workspace)
 		rc = add_workspace(cli, o->workspace, s, err);
 	if (rc < 0 && s) {
@@ -319,10 +293,10 @@ int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sb
 		sba_sandbox_close(s);
 		return rc;
 	}
-	if (rc == 0) {
+	if (rc == 0 && agent)
 		cli_pool_refill(cli, agent);
+	if (rc == 0)
 		*ret = s;
-	}
 	return rc;
 }
 

@@ -2,6 +2,14 @@
 /* `up`: a sandbox with an agent that stays. */
 #include "cli.h"
 
+#include <string.h>
+
+static const struct cli_option up_options[] = {
+	{ "in", 0, CLI_STRING, "SANDBOX", "moves into one that `create` made",
+	  offsetof(struct cli_spawn, in), 0 },
+	{ 0 },
+};
+
 /* A sandbox remembers the name of a variable, and nothing that leads to a key. */
 static int check_key(const struct cli_way *w, struct sba_error *err)
 {
@@ -14,6 +22,61 @@ static int check_key(const struct cli_way *w, struct sba_error *err)
 			w->key_file ? "api-key-file" : "api-key-command");
 }
 
+/* ---- into a sandbox that is there ---- */
+
+/* What a sandbox is made with, it has; what a model costs and where its key goes is
+ * each chat's to say, as what is kept inside is not beyond doubt. */
+static int check_in(const struct cli_args *args, struct sba_error *err)
+{
+	static const char *const fits[] = { "offline", "permissions", "mcp", "in" };
+	for (size_t i = 0; i < args->given_n; i++) {
+		const char *name = args->given[i]->name;
+		bool ok = false, of_sandbox = false;
+		for (size_t k = 0; k < CLI_LEN(fits); k++)
+			ok |= !strcmp(fits[k], name);
+		for (const struct cli_option *o = cli_global_options; o->name; o++)
+			ok |= !strcmp(o->name, name);
+		for (const struct cli_option *o = cli_spawn_options; o->name; o++)
+			of_sandbox |= !strcmp(o->name, name);
+		if (!ok)
+			return cli_fail(err, SBA_EINVAL,
+					of_sandbox ? "give it to create" : "give it to chat",
+					"--%s does not go with --in", name);
+	}
+	return 0;
+}
+
+static int move_in(struct cli *cli, struct cli_spawn *o, const struct cli_args *args,
+		   struct sba_sandbox **ret, struct sba_error *err)
+{
+	const char *agent = args->v[0];
+	struct sba_sandbox *s = NULL;
+	int rc = check_in(args, err);
+	if (rc == 0)
+		rc = cli_lodging_read(o, agent, err);
+	if (rc == 0)
+		rc = cli_sandbox(cli, o->in, &s, err);
+	const struct sba_sandbox_options so = {
+		.agent = agent,
+		.program = o->program,
+		.permissions = o->permissions,
+		.mcp = o->mcp_names,
+		.provider = o->way.offline ? "scripted" : NULL,
+	};
+	if (rc == 0)
+		rc = sba_agent_move_in(s, &so, err);
+	if (rc == 0)
+		rc = cli_lodging_place(o, agent, s, err);
+	cli_lodging_forget(o);
+	if (rc < 0)
+		sba_sandbox_close(s);
+	else
+		*ret = s;
+	return rc;
+}
+
+/* ---- the command ---- */
+
 static int up(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	struct cli_spawn o = *(const struct cli_spawn *)options;
@@ -25,7 +88,8 @@ static int up(struct cli *cli, const void *options, const struct cli_args *args)
 	if (rc == 0)
 		rc = cli_way_settle(cli, &o.way, args, args->v[0], NULL, &err);
 	if (rc == 0)
-		rc = cli_spawn(cli, &o, args->v[0], &s, &err);
+		rc = o.in ? move_in(cli, &o, args, &s, &err)
+			  : cli_spawn(cli, &o, args->v[0], &s, &err);
 	if (rc < 0 && cli_signals_caught())
 		return cli_signals_exit(cli, 1, "nothing is left running");
 	if (rc < 0)
@@ -47,9 +111,10 @@ const struct cli_command cli_command_up = {
 	.help = "a sandbox that stays; prints its name",
 	.more = "Each chat opens a way to the model of its own: to the same provider and model,\n"
 		"within the same budgets, unless it says otherwise. The key is read by chat.\n"
-		"The agent `command` is any PROGRAM of the image, run for each chat.",
+		"The agent `command` is any PROGRAM of the image, run for each chat.\n"
+		"With --in the agent moves into a sandbox of `create`, which then has it for good.",
 	.example = "sandbox-agent up claude --offline --workspace . --name calm-fox",
-	.tables = { cli_way_options, cli_spawn_options },
+	.tables = { up_options, cli_way_options, cli_spawn_options, cli_lodging_options },
 	.options_size = sizeof(struct cli_spawn),
 	.min_args = 1,
 	.max_args = -1,

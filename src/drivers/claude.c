@@ -430,7 +430,8 @@ const struct sba_driver sba_driver_claude = {
 	.size = sizeof(struct sba_driver),
 	.name = "claude",
 	.binary = "claude",
-	.install = "sandbox-agent image build claude",
+	.install = "an image that has it:  sandbox-agent image build claude\n"
+		   "or, inside, with node:  npm install -g @anthropic-ai/claude-code",
 	.api = SBA_API_ANTHROPIC,
 	.default_model = "claude-sonnet-5-5",
 	.command = sba_claude_command,

@@ -376,7 +376,8 @@ const struct sba_driver sba_driver_codex = {
 	.size = sizeof(struct sba_driver),
 	.name = "codex",
 	.binary = "codex",
-	.install = "sandbox-agent image build codex",
+	.install = "an image that has it:  sandbox-agent image build codex\n"
+		   "or, inside, with node:  npm install -g @openai/codex",
 	.api = SBA_API_RESPONSES,
 	/* Its own default takes its tools in a way that only OpenAI knows. */
 	.offline_model = "gpt-5.5",

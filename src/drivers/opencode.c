@@ -317,7 +317,8 @@ const struct sba_driver sba_driver_opencode = {
 	.size = sizeof(struct sba_driver),
 	.name = "opencode",
 	.binary = "opencode",
-	.install = "sandbox-agent image build opencode",
+	.install = "an image that has it:  sandbox-agent image build opencode\n"
+		   "or, inside, with node:  npm install -g opencode-ai",
 	.api = SBA_API_CHAT_COMPLETIONS,
 	.offline_model = "scripted",
 	.needs_model = true,

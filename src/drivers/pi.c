@@ -336,7 +336,8 @@ const struct sba_driver sba_driver_pi = {
 	.size = sizeof(struct sba_driver),
 	.name = "pi",
 	.binary = "pi",
-	.install = "sandbox-agent image build pi",
+	.install = "an image that has it:  sandbox-agent image build pi\n"
+		   "or, inside, with node:  npm install -g @earendil-works/pi-coding-agent",
 	.api = SBA_API_CHAT_COMPLETIONS,
 	.offline_model = "scripted",
 	.needs_model = true,

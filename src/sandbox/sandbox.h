@@ -30,6 +30,11 @@ int sba_sandbox_check_alive(struct sba_sandbox *s, const char *tried,
 void sba_process_losses(const struct sba_process *p, int64_t *ret_oom_kills,
 			int64_t *ret_pids_refused);
 
+/* Keeps an agent inside, for sba_sandbox_find_agent(): agent, program, provider,
+ * permissions and mcp of the options. */
+int sba_sandbox_set_agent(struct sba_sandbox *s, const struct sba_sandbox_options *options,
+			  struct sba_error *err) SBA_MUST_CHECK;
+
 /* A folder of the sandbox's user, and those above it, where they are missing. */
 int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path,
 			 struct sba_error *err) SBA_MUST_CHECK;
