@@ -30,7 +30,8 @@ struct sba_exec_options {
 	unsigned short rows, columns; /* of the terminal; 0: 24 x 80 */
 	int64_t max_output; /* bytes of both streams together that are passed on; 0: all */
 	/* Not while another command of the sandbox holds this name (letters, digits, '.', '_',
-	 * '-'; 64 at most), whoever started it; NULL: none. SBA_LOCKED after the wait. */
+	 * '-', which does not come first; 64 at most), whoever started it; NULL: none. SBA_LOCKED
+	 * after the wait. */
 	const char *lock;
 	int64_t lock_wait_ms; /* 0: not at all */
 	bool detach;          /* goes on after the handle is closed or the client has died */

@@ -113,7 +113,13 @@ char *sba_buf_take(struct sba_buf *b);
 size_t sba_utf8_seq(const unsigned char *s, size_t len);
 /* Strict: the whole string is one decimal number within [min, max]. */
 int sba_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret) SBA_MUST_CHECK;
+/* Digits, maybe '.' and digits, whatever the locale is. Where it ends; NULL: there
+ * is no such number. */
+const char *sba_parse_decimal(const char *s, double *ret) SBA_MUST_CHECK;
 bool sba_starts_with(const char *s, const char *prefix);
+/* 1 to max ASCII letters, digits and characters of `others`, '-' never first, where
+ * it would be taken for an option. NULL is none. */
+bool sba_is_word(const char *s, const char *others, size_t max);
 bool sba_ends_with(const char *s, const char *suffix);
 
 /* A NULL-terminated vector of strings that owns its members. */

@@ -44,9 +44,14 @@ bool sba_utf8_valid(const void *data, size_t len)
 	return true;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 int sba_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret)
 {
-	if (!(*s >= '0' && *s <= '9') && !(*s == '-' && s[1] >= '0' && s[1] <= '9'))
+	if (!is_digit(s[*s == '-']))
 		return SBA_EINVAL;
 	char *end;
 	errno = 0;
@@ -57,6 +62,23 @@ int sba_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret)
 	return 0;
 }
 
+const char *sba_parse_decimal(const char *s, double *ret)
+{
+	double value = 0, scale = 1;
+	if (!is_digit(*s))
+		return NULL;
+	for (; is_digit(*s); s++)
+		value = value * 10 + (*s - '0');
+	if (*s == '.' && !is_digit(s[1]))
+		return NULL;
+	for (s += *s == '.'; is_digit(*s); s++) {
+		value = value * 10 + (*s - '0');
+		scale *= 10;
+	}
+	*ret = value / scale;
+	return s;
+}
+
 struct unit {
 	const char *name;
 	double factor;
@@ -65,16 +87,14 @@ struct unit {
 /* A non-negative decimal number, maybe with a fraction, and one of `units`. */
 static int parse_with_unit(const char *s, const struct unit *units, size_t n, int64_t *ret)
 {
-	size_t digits = strspn(s, "0123456789");
-	size_t number = digits;
-	if (s[number] == '.')
-		number += 1 + strspn(s + number + 1, "0123456789");
-	if (digits == 0 || number > 20 || s[number - 1] == '.')
+	double number;
+	const char *unit = sba_parse_decimal(s, &number);
+	if (!unit || unit - s > 20)
 		return SBA_EINVAL;
 	for (size_t i = 0; i < n; i++) {
-		if (strcasecmp(s + number, units[i].name) != 0)
+		if (strcasecmp(unit, units[i].name) != 0)
 			continue;
-		double v = strtod(s, NULL) * units[i].factor;
+		double v = number * units[i].factor;
 		if (!(v < 9e15))
 			return SBA_EINVAL;
 		*ret = (int64_t)llround(v);
@@ -138,6 +158,17 @@ const char *sba_format_size(int64_t bytes, char *buf, size_t size)
 	}
 	snprintf(buf, size, v < 9.95 ? "%.1f %s" : "%.0f %s", v, units[u]);
 	return buf;
+}
+
+bool sba_is_word(const char *s, const char *others, size_t max)
+{
+	size_t n = 0;
+	for (; s && s[n] && n <= max; n++) {
+		bool letter = (s[n] >= 'a' && s[n] <= 'z') || (s[n] >= 'A' && s[n] <= 'Z');
+		if (!letter && !is_digit(s[n]) && !strchr(others, s[n]))
+			return false;
+	}
+	return n > 0 && n <= max && s[0] != '-';
 }
 
 bool sba_starts_with(const char *s, const char *prefix)

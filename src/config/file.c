@@ -159,15 +159,12 @@ static bool is_known(const char *const *known, const char *name)
 
 static int check_name(const struct reader *r, struct sba_error *err)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_.-";
 	const char *const *known = r->section == SBA_SECTION_AGENT      ? r->o->agents
 				   : r->section == SBA_SECTION_PROVIDER ? r->o->providers
 									: NULL;
 	if (known && !is_known(known, r->name))
 		return unknown_name(r, r->name, known, err);
-	size_t len = strlen(r->name);
-	if (len == 0 || len > 64 || strchr("_.-", r->name[0]) || r->name[strspn(r->name, allowed)])
+	if (!sba_is_word(r->name, "_.-", 64) || strchr("_.", r->name[0]))
 		return fail_at(r, "", err, "a name is of letters and digits, _ . - between them");
 	return 0;
 }

@@ -66,10 +66,7 @@ static bool is_choice(const char *choices, const char *text)
 
 static bool is_word(const char *text)
 {
-	const char *c = text;
-	while (isalnum((unsigned char)*c) || (c > text && *c && strchr("_.-", *c)))
-		c++;
-	return c > text && !*c;
+	return sba_is_word(text, "_.-", SIZE_MAX - 1) && !strchr("_.", *text);
 }
 
 static bool is_variable(const char *text)
@@ -210,16 +207,15 @@ static int64_t upper(const struct sba_setting *s)
 static int number_from_text(struct sba_entry *e, const char *text, struct sba_error *err)
 {
 	const struct sba_setting *s = e->value.setting;
-	char *end;
+	const char *end;
 	switch (s->type) {
 	case SBA_SETTING_COUNT:
 		if (sba_parse_int(text, s->min, upper(s), &e->value.number) < 0)
 			return unwanted(s, text, err);
 		return keep_text(e, text, err);
 	case SBA_SETTING_NUMBER:
-		e->value.real = strtod(text, &end);
-		if (!isdigit((unsigned char)*text) || *end || !isfinite(e->value.real) ||
-		    e->value.real <= 0)
+		end = sba_parse_decimal(text, &e->value.real);
+		if (!end || *end || !isfinite(e->value.real) || e->value.real <= 0)
 			return unwanted(s, text, err);
 		return keep_text(e, text, err);
 	case SBA_SETTING_SIZE:

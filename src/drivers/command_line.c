@@ -19,10 +19,7 @@ void sba_command_fini(struct sba_command *c)
  * arguments: nothing that could be an option or need quoting. */
 bool sba_session_id_valid(const char *id)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_-.";
-	size_t len = id ? strspn(id, allowed) : 0;
-	return len > 0 && len <= SBA_SESSION_ID_MAX && id[len] == '\0' && id[0] != '-';
+	return sba_is_word(id, "_-.", SBA_SESSION_ID_MAX);
 }
 
 static bool model_valid(const char *model)

@@ -31,10 +31,7 @@ const struct sba_driver *sba_driver_find(const char *name)
 
 static bool name_valid(const char *name)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_-";
-	size_t len = name ? strspn(name, allowed) : 0;
-	return len > 0 && len <= SBA_DRIVER_NAME_MAX && name[len] == '\0' && name[0] != '-';
+	return sba_is_word(name, "_-", SBA_DRIVER_NAME_MAX);
 }
 
 static int check_files(const struct sba_driver *d, struct sba_error *err)

@@ -15,10 +15,7 @@ enum { NAME_MAX_LEN = 32 };
 
 static bool name_valid(const char *name)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789_-";
-	size_t len = strspn(name, allowed);
-	return len > 0 && len <= NAME_MAX_LEN && !name[len] && name[0] != '-';
+	return sba_is_word(name, "_-", NAME_MAX_LEN);
 }
 
 static bool all_texts(const json_t *list)

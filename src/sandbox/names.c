@@ -2,16 +2,11 @@
 /* Names of sandboxes: what is allowed, and made-up ones that can be said aloud. */
 #include "sandbox/private.h"
 
-#include <ctype.h>
 #include <string.h>
 
 int sba_name_check(const char *what, const char *name, struct sba_error *err)
 {
-	size_t len = strlen(name);
-	bool ok = len > 0 && len < SBA_NAME_MAX && isalnum((unsigned char)name[0]);
-	for (size_t i = 0; ok && i < len; i++)
-		ok = isalnum((unsigned char)name[i]) || strchr("._-", name[i]);
-	if (ok)
+	if (sba_is_word(name, "._-", SBA_NAME_MAX - 1) && !strchr("._", name[0]))
 		return 0;
 	return sba_fail(
 		err, SBA_EINVAL,

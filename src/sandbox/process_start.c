@@ -93,8 +93,12 @@ static int check_options(const struct sba_exec_options *o, struct sba_error *err
 			return sba_fail(err, SBA_EINVAL, "environment: '%.40s' is not NAME=VALUE",
 					o->env[i]);
 	}
-	if (o->lock && strlen(o->lock) > SBA_RUN_LOCK_MAX)
-		return sba_fail(err, SBA_EINVAL, "lock '%.40s…': too long", o->lock);
+	/* The guest would only say that it did not understand. */
+	if (o->lock && !sba_is_word(o->lock, "._-", SBA_RUN_LOCK_MAX))
+		return sba_fail(err, SBA_EINVAL,
+				"lock '%.80s': letters, digits, '.', '_' and '-' only, at most %d, "
+				"and no '-' first",
+				o->lock, SBA_RUN_LOCK_MAX);
 	/* CVE-2024-21626: an older runc leaks descriptors that a working directory
 	 * under /proc reaches. */
 	if (o->workdir && is_under_proc(o->workdir))

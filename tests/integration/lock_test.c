@@ -39,6 +39,7 @@ static void a_name_is_held_by_one_client_at_a_time(void **state)
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
 	struct sba_sandbox *other = second_handle(s);
 	struct sba_lock *first = lock(s, "turn", 0);
+	assert_int_equal(sba_sandbox_lock(other, "a turn", 0, &l, &err), SBA_EINVAL);
 	assert_int_equal(sba_sandbox_lock(other, "turn", 0, &l, &err), SBA_EBUSY);
 	struct sba_lock *elsewhere = lock(other, "another", 0);
 	sba_lock_free(first);
