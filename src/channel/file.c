@@ -44,6 +44,7 @@ int sba_file_refused(const char *what, const char *path, uint64_t e, struct sba_
 		{ EISDIR, SBA_EREFUSED },     { ELOOP, SBA_EREFUSED },
 		{ ENXIO, SBA_EREFUSED },      { EEXIST, SBA_EEXIST },
 		{ EOPNOTSUPP, SBA_EREFUSED }, { ENOSYS, SBA_EUNSUPPORTED },
+		{ ENOSPC, SBA_EIO },          { EDQUOT, SBA_EIO },
 	};
 	int code = SBA_EBROKEN;
 	for (size_t i = 0; i < SBA_ARRAY_LEN(codes); i++) {

@@ -313,6 +313,28 @@ static void a_full_disk_is_told_and_nothing_half_written_stays(void **state)
 	assert_int_equal(umount2(disk, 0), 0);
 }
 
+/* The sandbox is not broken by it, and that is not said. */
+static void a_full_file_system_inside_is_told_and_nothing_half_written_stays(void **state)
+{
+	(void)state;
+	size_t size = 80 * MIB; /* of the 64 that an engine gives to it */
+	SBA_FREE char *data = calloc(1, size);
+	assert_non_null(data);
+	const char *file = live_path("too-big");
+	live_write_file(file, data, size, 0600);
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "small" });
+	LIVE_CHILD cp, write;
+	const char *const argv[] = { "write", "small", "/dev/shm/file", NULL };
+	RUN(&cp, "cp", file, "small:/dev/shm");
+	live_assert_says(&cp, 1, "No space left");
+	live_start(&write, &(struct live_start){ .argv = argv, .input = data, .input_len = size });
+	live_child_end(&write, 60000);
+	live_assert_says(&write, 1, "No space left");
+	SBA_FREE char *left = live_sh_out(s, "ls -A /dev/shm; echo alive");
+	assert_string_equal(left, "alive\n");
+	live_remove(s);
+}
+
 /* A test that failed in the middle leaves it mounted. */
 static int end(void **state)
 {
@@ -328,6 +350,7 @@ int main(void)
 		LIVE_TEST(fork_bombs_of_three_kinds_end_at_their_deadline),
 		LIVE_TEST(a_crowd_that_eats_all_memory_is_told_as_such),
 		LIVE_TEST(a_full_disk_is_told_and_nothing_half_written_stays),
+		LIVE_TEST(a_full_file_system_inside_is_told_and_nothing_half_written_stays),
 		LIVE_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, live_begin, end);
