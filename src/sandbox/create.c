@@ -61,8 +61,11 @@ static int check_network(struct sba_sandbox_options *o, struct sba_error *err)
 	if (!rules)
 		return 0;
 	if (strcmp(o->network, "open") == 0)
-		return sba_fail(err, SBA_EINVAL,
-				"rules are for a sealed network; an open one allows all");
+		return sba_hint(
+			err,
+			sba_fail(err, SBA_EINVAL,
+				 "network 'open': it has no rules, and there are some to allow"),
+			"with --allow alone it is sealed, and they are the way out");
 	struct sba_rules *parsed = NULL;
 	int rc = sba_rules_new(o->allow, &parsed, err);
 	sba_rules_free(parsed);

@@ -257,20 +257,26 @@ int sba_member_take(struct sba_making *m, struct sba_error *err)
 	return rc;
 }
 
+static int claim_any(struct sba_making *m, struct sba_error *err)
+{
+	int rc = sba_member_take(m, err);
+	if (rc == 0)
+		rc = sba_hint(err, sba_fail(err, SBA_ENOTFOUND, "none such is ready in the pool"),
+			      "make some:  sandbox-agent pool fill");
+	return rc < 0 ? sba_wrap(err, rc, "claim a sandbox") : 0;
+}
+
 int sba_pool_claim(struct sba_engine *e, const struct sba_sandbox_options *options,
 		   struct sba_sandbox **ret, struct sba_error *err)
 {
 	struct sba_making m = { 0 };
 	int rc = sba_making_init(&m, e, options, err);
 	if (rc == 0)
-		rc = sba_member_take(&m, err);
+		rc = claim_any(&m, err);
 	if (rc == 0)
-		rc = sba_hint(err, sba_fail(err, SBA_ENOTFOUND, "none such is ready in the pool"),
-			      "make some:  sandbox-agent pool fill");
-	if (rc > 0)
 		*ret = sba_move(&m.sandbox);
 	sba_making_fini(&m);
-	return rc < 0 ? sba_wrap(err, rc, "claim a sandbox") : 0;
+	return rc;
 }
 
 /* A claimer that dies between its two renames leaves what is nobody's. One that
@@ -342,8 +348,11 @@ int sba_pool_fill(struct sba_engine *e, const struct sba_sandbox_options *option
 	if (ret_made)
 		*ret_made = 0;
 	if (has_env(options))
-		return sba_fail(err, SBA_EINVAL,
-				"a pool takes no environment: anybody may claim its members");
+		return sba_hint(
+			err,
+			sba_fail(err, SBA_EINVAL,
+				 "a pool takes no environment: anybody may claim its members"),
+			"run and up take one, and make a sandbox of its own then");
 	if (count < 1 || count > SBA_POOL_MAX)
 		return sba_fail(err, SBA_EINVAL, "a pool has 1 to %d members", SBA_POOL_MAX);
 	if (sba_engine_podman(e))
