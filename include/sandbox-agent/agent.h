@@ -6,6 +6,7 @@
 #ifndef SANDBOX_AGENT_AGENT_H
 #define SANDBOX_AGENT_AGENT_H
 
+#include <sandbox-agent/audit.h>
 #include <sandbox-agent/driver.h>
 #include <sandbox-agent/event.h>
 #include <sandbox-agent/sandbox.h>
@@ -60,12 +61,13 @@ struct sba_agent_options {
 	const char *script; /* its script (JSON text); NULL: the built-in one */
 	/* Without `offline`, the relay to a real one. The key stays in this process;
 	 * the sandbox gets a token that is good for this relay only. */
-	const char *provider; /* sba_provider_list(); NULL: the driver's own */
-	const char *base_url; /* without "/v1"; NULL: the provider's */
-	const char *key;      /* NULL: none is sent */
-	const char *ca_file;  /* PEM bundle for the provider; NULL: the system's */
-	int64_t max_tokens;   /* of all turns of the handle; 0: no limit */
-	int64_t max_requests; /* of a turn; default 500; -1: no limit */
+	const char *provider;                  /* sba_provider_list(); NULL: the driver's own */
+	const char *base_url;                  /* without "/v1"; NULL: the provider's */
+	const char *key;                       /* NULL: none is sent */
+	const char *ca_file;                   /* PEM bundle for the provider; NULL: the system's */
+	int64_t max_tokens;                    /* of all turns of the handle; 0: no limit */
+	int64_t max_requests;                  /* of a turn; default 500; -1: no limit */
+	const struct sba_audit_options *audit; /* a record of all turns; NULL: none */
 };
 
 /* The agent that lives in `s`, which is lent and must outlive the handle.
@@ -114,6 +116,7 @@ struct sba_turn_result {
 	uint64_t unknown_lines;
 	int exit_status; /* of the CLI; -1 if it never ended */
 	int64_t duration_ms;
+	const char *audit; /* the folder of its record; "" if there is none */
 };
 /* Valid once sba_turn_next() has returned 0; drains what is left otherwise. */
 SBA_API void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret);

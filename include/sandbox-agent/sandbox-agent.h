@@ -4,6 +4,7 @@
 #define SANDBOX_AGENT_H
 
 #include <sandbox-agent/agent.h>
+#include <sandbox-agent/audit.h>
 #include <sandbox-agent/config.h>
 #include <sandbox-agent/driver.h>
 #include <sandbox-agent/engine.h>

@@ -159,12 +159,21 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 			"as in:  -m MODEL");
 	if (model && !(a->model_name = strdup(model)))
 		return sba_fail_nomem(err);
+	if (o->audit && (rc = sba_audit_open(o->audit, a->sandbox, &a->audit, err)) < 0)
+		return rc;
 	if (o->offline)
 		return start_model(a, o->script, err);
 	/* A program that needs no model gets none unless one is asked for. */
 	if (a->driver->api == SBA_API_ANY && !o->provider && !o->base_url)
 		return 0;
 	return start_relay(a, o, err);
+}
+
+/* The key is not in the sandbox; the token is, and good for nothing elsewhere. */
+static int hide_ours(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
+{
+	int rc = sba_audit_hide(a->audit, a->token, err);
+	return rc == 0 ? sba_audit_hide(a->audit, o->key, err) : rc;
 }
 
 int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *options,
@@ -179,6 +188,8 @@ int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *option
 	a->one_turn = o->one_turn;
 	a->state_known = o->one_turn;
 	int rc = open_agent(a, o, err);
+	if (rc == 0 && a->audit)
+		rc = hide_ours(a, o, err);
 	if (rc < 0) {
 		if (err && o->key)
 			sba_hide_secret(err->text, o->key);
@@ -193,6 +204,7 @@ void sba_agent_close(struct sba_agent *a)
 {
 	if (!a)
 		return;
+	sba_audit_close(a->audit);
 	sba_model_close(a->model);
 	sba_relay_close(a->relay);
 	json_decref(a->program);

@@ -4,6 +4,7 @@
 #define SBA_AGENT_PRIVATE_H
 
 #include "agent/agent.h"
+#include "audit/audit.h"
 #include "base/limits.h"
 #include "drivers/drivers.h"
 #include "model/model.h"
@@ -20,6 +21,8 @@ struct sba_agent {
 	json_t *program;         /* of the sandbox, for drivers that run one; NULL: none */
 	struct sba_model *model; /* the scripted one, while offline */
 	struct sba_relay *relay; /* the way to a real one, else */
+	struct sba_audit *audit; /* NULL: none is kept */
+	bool audit_told;         /* that it cannot be kept */
 	uint16_t host_port;      /* where the model is here, on loopback */
 	char token[2 * SBA_TOKEN_BYTES + 1];
 	char *model_name;   /* NULL: the driver's default */
@@ -86,6 +89,9 @@ struct sba_event_queue {
 	struct sba_queued *first, *last;
 	struct sba_queued *lent;         /* what the caller looks at */
 	const struct sba_redact *secret; /* starred out of every string; lent, may be NULL */
+	/* Looks at each as it comes in, with its raw line; may be NULL. */
+	void (*tap)(void *user, const struct sba_event *event);
+	void *tap_user;
 };
 /* An sba_event_fn; user is the queue. Copies all but raw. */
 int sba_event_queue_put(void *user, const struct sba_event *event);

@@ -47,6 +47,8 @@ int sba_event_queue_put(void *user, const struct sba_event *event)
 		sba_redact(q->secret, item->strings, total, &scan);
 	item->event = copy;
 	item->next = NULL;
+	if (q->tap)
+		q->tap(q->tap_user, &item->event);
 	if (q->last)
 		q->last->next = item;
 	else

@@ -39,6 +39,7 @@ static bool next_from_piece(struct sba_turn *t)
 		const char *line;
 		size_t line_len;
 		size_t n = sba_lines_feed(&t->lines, t->piece, t->piece_len, &line, &line_len);
+		sba_audit_turn_raw(t->audit, t->piece, n);
 		t->piece += n;
 		t->piece_len -= n;
 		if (line)
@@ -131,6 +132,7 @@ static void keep_stderr(struct sba_turn *t, const char *data, size_t len)
  * library must be asked for output, which is when it looks after the sandbox. */
 static void wait_output(struct sba_turn *t, int64_t wait_ms)
 {
+	sba_audit_turn_flush(t->audit);
 	struct pollfd p[] = {
 		{ sba_process_fd(t->process), sba_process_events(t->process), 0 },
 		{ t->notices.fd, POLLIN, 0 },
@@ -200,6 +202,7 @@ int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *o, struct
 	sba_buf_init(&t->stderr_tail, 2 * SBA_STDERR_KEEP);
 	int rc = sba_turn_start(t, o, err);
 	if (rc < 0) {
+		sba_turn_audit_failed(t, err);
 		sba_turn_free(t);
 		return sba_wrap(err, rc, "%s: begin a turn", a->driver->name);
 	}
@@ -215,6 +218,7 @@ int sba_turn_next(struct sba_turn *t, int64_t wait_ms, const struct sba_event **
 		sba_notices_budget(&t->notices, t->agent);
 		if (sba_notices_take(&t->notices, &t->events) < 0)
 			sba_log("agent", "a notice was lost");
+		sba_turn_audit_look(t);
 		const struct sba_event *event = sba_event_queue_take(&t->events);
 		if (event) {
 			*ret = event;
@@ -242,6 +246,7 @@ void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret)
 		ret->session = "";
 	if (!ret->text)
 		ret->text = "";
+	ret->audit = sba_audit_turn_path(t->audit);
 }
 
 void sba_turn_cancel(struct sba_turn *t)
@@ -263,6 +268,7 @@ void sba_turn_free(struct sba_turn *t)
 	sba_event_queue_fini(&t->events);
 	sba_lines_fini(&t->lines);
 	sba_buf_fini(&t->stderr_tail);
+	sba_audit_turn_free(t->audit);
 	free(t->prompt);
 	free(t->answer);
 	free(t);

@@ -20,6 +20,7 @@ struct sba_turn {
 	uint16_t model_port;           /* inside; 0: none yet */
 	char new_session[37];
 	struct sba_stream *stream;
+	struct sba_audit_turn *audit; /* NULL: none is kept */
 	struct sba_event_queue events;
 	struct sba_notices notices;
 	struct sba_lines lines;
@@ -48,6 +49,16 @@ struct sba_turn {
  * is freed with the turn. */
 int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o,
 		   struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- turn_audit.c ---- */
+
+void sba_turn_audit_begin(struct sba_turn *t);
+/* Says once that the record broke off, or cannot be kept. */
+void sba_turn_audit_look(struct sba_turn *t);
+/* t->result is the outcome. */
+void sba_turn_audit_end(struct sba_turn *t);
+/* It could not begin. */
+void sba_turn_audit_failed(struct sba_turn *t, const struct sba_error *why);
 
 /* ---- turn_end.c ---- */
 

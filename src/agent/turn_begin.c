@@ -131,8 +131,10 @@ int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o, struct 
 		rc = start_stream(t, err);
 	if (rc == 0)
 		rc = sba_notices_open(&t->notices, t->agent->sandbox, err);
-	if (rc == 0)
+	if (rc == 0) {
+		sba_turn_audit_begin(t);
 		rc = start_process(t, o, err);
+	}
 	t->began_ms = t->last_byte_ms = sba_now_ms();
 	return rc;
 }

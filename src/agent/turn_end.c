@@ -240,4 +240,5 @@ void sba_turn_finish(struct sba_turn *t)
 		t->result.error = t->state_error;
 	}
 	hide_key(t);
+	sba_turn_audit_end(t);
 }

@@ -78,6 +78,17 @@ enum {
 	SBA_SUMMARY_MAX = 256,     /* one line about a tool call */
 	SBA_STATE_MAX = 64 * SBA_KIB, /* state.json, which the inside may have written */
 
+	/* audit */
+	SBA_AUDIT_BATCH = 64 * SBA_KIB,              /* said and not yet written */
+	SBA_AUDIT_LINE_MAX = 4 * SBA_LINE_MAX,       /* one event, escaped */
+	SBA_AUDIT_STATUS_MAX = 64 * SBA_MIB,         /* status.json as it is read */
+	SBA_AUDIT_PROMPT_MAX = 64 * SBA_KIB,         /* of a prompt, kept in the status */
+	SBA_AUDIT_PROMPT_EVENT_MAX = 4 * SBA_MIB,    /* and among the events */
+	SBA_AUDIT_NAME_MAX = SBA_SESSION_ID_MAX + 8, /* a session's folder: "ID+2" */
+	SBA_AUDIT_SECRETS_MAX = 64,
+	SBA_AUDIT_ASK_MS = 2000,   /* for the engine to say an image's digest */
+	SBA_AUDIT_TWINS_MAX = 999, /* folders of one id */
+
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,
 	SBA_CHANGES_MAX = 16 * SBA_MIB, /* paths that a fork removes */

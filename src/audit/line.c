@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events as lines of JSON. A turn has tens of thousands of them and must not be
+ * slower for it: they are written without building a tree first, by the one
+ * escaper below.
+ */
+#include "audit/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void put_escaped(struct sba_buf *b, const char *s)
+{
+	const char *from = s;
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+			continue;
+		sba_buf_put(b, from, (size_t)(s - from));
+		from = s + 1;
+		if (c == '"' || c == '\\') {
+			sba_buf_putc(b, '\\');
+			sba_buf_putc(b, (char)c);
+		} else if (c == '\n') {
+			sba_buf_put(b, "\\n", 2);
+		} else {
+			sba_buf_printf(b, "\\u%04x", c);
+		}
+	}
+	sba_buf_put(b, from, (size_t)(s - from));
+}
+
+/* An object's members, the first without a comma. */
+struct members {
+	struct sba_buf *b;
+	bool any;
+};
+
+static void key(struct members *m, const char *name)
+{
+	sba_buf_putc(m->b, m->any ? ',' : '{');
+	m->any = true;
+	sba_buf_putc(m->b, '"');
+	sba_buf_puts(m->b, name);
+	sba_buf_put(m->b, "\":", 2);
+}
+
+static void text(struct members *m, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	key(m, name);
+	sba_buf_putc(m->b, '"');
+	put_escaped(m->b, value);
+	sba_buf_putc(m->b, '"');
+}
+
+static void number(struct members *m, const char *name, int64_t value)
+{
+	char digits[24];
+	key(m, name);
+	int n = snprintf(digits, sizeof(digits), "%lld", (long long)value);
+	sba_buf_put(m->b, digits, (size_t)n);
+}
+
+static void boolean(struct members *m, const char *name, bool value)
+{
+	key(m, name);
+	sba_buf_puts(m->b, value ? "true" : "false");
+}
+
+static void end(struct members *m)
+{
+	sba_buf_puts(m->b, m->any ? "}" : "{}");
+}
+
+/* The arguments are JSON where the CLI kept to it. */
+static void arguments(struct members *m, const char *input)
+{
+	json_t *j = input ? sba_json_load(input, strlen(input), JSON_DECODE_ANY, NULL) : NULL;
+	SBA_FREE char *dump = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+	json_decref(j);
+	if (!dump) {
+		text(m, "input", input);
+		return;
+	}
+	key(m, "input");
+	sba_buf_puts(m->b, dump);
+}
+
+static void usage(struct members *m, const struct sba_usage *u)
+{
+	struct members inner = { .b = m->b };
+	key(m, "usage");
+	number(&inner, "input", u->input);
+	number(&inner, "cached_input", u->cached_input);
+	number(&inner, "output", u->output);
+	number(&inner, "reasoning", u->reasoning);
+	if (u->cost_usd > 0) {
+		key(&inner, "cost_usd");
+		sba_buf_printf(m->b, "%.6f", u->cost_usd);
+	}
+	end(&inner);
+}
+
+static void payload_of(struct sba_buf *b, const struct sba_event *e)
+{
+	struct members m = { .b = b };
+	text(&m, "session", e->session);
+	text(&m, "text", e->text);
+	if (e->delta)
+		boolean(&m, "delta", true);
+	text(&m, "tool", e->tool);
+	text(&m, "tool_native", e->tool_native);
+	text(&m, "call_id", e->call_id);
+	text(&m, "summary", e->summary);
+	arguments(&m, e->input);
+	text(&m, "output", e->output);
+	if (e->kind == SBA_EVENT_TOOL_RESULT)
+		boolean(&m, "failed", e->failed);
+	if (e->has_exit_code)
+		number(&m, "exit_code", e->exit_code);
+	text(&m, "path", e->path);
+	text(&m, "change", e->change);
+	if (e->kind == SBA_EVENT_USAGE)
+		usage(&m, &e->usage);
+	if (e->http_status)
+		number(&m, "http_status", e->http_status);
+	end(&m);
+}
+
+static void or_null(struct members *m, const char *name, bool known, int64_t value)
+{
+	if (known) {
+		number(m, name, value);
+		return;
+	}
+	key(m, name);
+	sba_buf_puts(m->b, "null");
+}
+
+static void head(struct members *m, const struct sba_audit_place *at, const char *kind)
+{
+	char time[SBA_AUDIT_TIME];
+	sba_audit_time(at->time_ms, time);
+	or_null(m, "line", at->line > 0, at->line);
+	or_null(m, "offset", at->line > 0, at->offset);
+	text(m, "time", time);
+	or_null(m, "turn", at->turn > 0, at->turn);
+	text(m, "kind", kind);
+	key(m, "payload");
+}
+
+void sba_audit_line_event(struct sba_buf *b, const struct sba_audit_place *at,
+			  const struct sba_event *e)
+{
+	struct members m = { .b = b };
+	head(&m, at, sba_event_kind_name(e->kind));
+	payload_of(b, e);
+	sba_buf_put(b, "}\n", 2);
+}
+
+void sba_audit_line_other(struct sba_buf *b, const struct sba_audit_place *at, const char *kind,
+			  const char *payload)
+{
+	struct members m = { .b = b };
+	head(&m, at, kind);
+	sba_buf_puts(b, payload);
+	sba_buf_put(b, "}\n", 2);
+}
