@@ -98,7 +98,7 @@ struct cli {
 	const char *config_file;
 	const char *prefix;
 	const char *color;
-	bool json, quiet, verbose, help, version;
+	bool json, quiet, verbose, no_audit, help, version;
 
 	const struct cli_command *command;
 	struct cli_look look;
@@ -107,6 +107,7 @@ struct cli {
 	struct sba_engine *engine; /* by cli_engine() */
 	struct sba_images *images; /* by cli_images() */
 	struct sba_config *config; /* by cli_config() */
+	char *audit_root;          /* by cli_audit_root(), where nothing names one */
 	char *secret;              /* a copy of the key that was read: no message shows it */
 	/* What option values came from elsewhere than the command line. */
 	struct cli_origin {
@@ -148,6 +149,9 @@ extern const struct cli_command cli_command_port, cli_command_rm, cli_command_gc
 extern const struct cli_command cli_command_image_tag, cli_command_image_build;
 extern const struct cli_command cli_command_image_pull, cli_command_image_ls;
 extern const struct cli_command cli_command_pool_fill, cli_command_pool_ls, cli_command_pool_drain;
+extern const struct cli_command cli_command_audit_ls, cli_command_audit_show;
+extern const struct cli_command cli_command_audit_report, cli_command_audit_path;
+extern const struct cli_command cli_command_audit_prune, cli_command_logs;
 extern const struct cli_command cli_command_model, cli_command_doctor;
 extern const struct cli_command cli_command_driver_ls, cli_command_driver_parse;
 extern const struct cli_command cli_command_config_show, cli_command_config_schema;
@@ -412,7 +416,7 @@ int cli_way_settle(struct cli *cli, struct cli_way *w, const struct cli_args *ar
 int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct sba_error *err);
 void cli_way_fini(struct cli_way *w);
 /* Opens the agent in s with what was read. */
-int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
+int cli_way_open(struct cli *cli, const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 		 struct sba_agent **ret, struct sba_error *err);
 
 struct cli_spawn {
@@ -543,6 +547,36 @@ int cli_stream_write(void *stream, const void *data, size_t len, struct sba_erro
 
 /* "NAME:PATH" with a PATH that is absolute, or beneath /workspace. The caller frees. */
 char *cli_inside_path(const char *path);
+
+/* ---- the audit (record.c, audit.c) ---- */
+
+/* Where it is: as the configuration says, else in the temporary folder. Lent. */
+int cli_audit_root(struct cli *cli, const char **ret, struct sba_error *err);
+/* False: none is wanted. agent "": none. */
+bool cli_audit_options(struct cli *cli, const char *agent, struct sba_audit_options *ret);
+/* What is done in s is recorded until it is closed, before s; NULL: nothing is. */
+struct sba_audit *cli_record_open(struct cli *cli, struct sba_sandbox *s);
+/* Warns where it cannot be; a NULL is let pass. */
+void cli_record(struct cli *cli, struct sba_audit *a, const char *kind, json_t *take_payload);
+/* Both in one; s NULL: nothing. */
+void cli_record_once(struct cli *cli, struct sba_sandbox *s, const char *kind,
+		     json_t *take_payload);
+
+/* A copy in or out; lent. */
+struct cli_moved {
+	bool in;
+	const char *from, *to; /* NULL: our stdin or stdout */
+	const struct sba_transfer_report *report;
+	json_t *refused;
+	const struct sba_error *error;
+};
+json_t *cli_record_transfer(const struct cli_moved *m);
+
+/* The session of that id, and the list that it lives in. */
+int cli_audit_find(struct cli *cli, const char *id, struct sba_audit_list **ret_list,
+		   const struct sba_audit_session **ret, struct sba_error *err);
+/* The words of a recorded command, as one line; the caller frees. */
+char *cli_audit_argv(const json_t *payload);
 
 /* ---- commands in a sandbox (exec.c), their output (exec_show.c) ---- */
 

@@ -149,11 +149,13 @@ void cli_close(struct cli *cli)
 	sba_images_close(cli->images);
 	sba_engine_close(cli->engine);
 	sba_config_free(cli->config);
+	free(cli->audit_root);
 	cli_forget_secret(cli);
 	/* The token outlives us all: a signal may still come. */
 	cli->images = NULL;
 	cli->engine = NULL;
 	cli->config = NULL;
+	cli->audit_root = NULL;
 }
 
 const char *cli_short_ref(struct cli *cli, const char *ref)

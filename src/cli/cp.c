@@ -274,6 +274,20 @@ static int copy_tar(struct copy *c, struct sba_transfer_report *report, struct s
 				      err);
 }
 
+static void record(struct copy *c, const struct sba_transfer_report *r, const struct sba_error *why)
+{
+	const struct side *from = c->from, *to = c->to;
+	const struct cli_moved m = {
+		.in = to->name,
+		.from = from->path,
+		.to = to->path,
+		.report = r,
+		.refused = c->shown.refused,
+		.error = why,
+	};
+	cli_record_once(c->cli, c->sandbox, "transfer", cli_record_transfer(&m));
+}
+
 static int transfer(struct copy *c, struct sba_transfer_report *report, struct sba_error *err)
 {
 	const char *name = c->from->name ? c->from->name : c->to->name;
@@ -282,6 +296,7 @@ static int transfer(struct copy *c, struct sba_transfer_report *report, struct s
 		rc = c->from->path && c->to->path ? copy_paths(c, report, err)
 						  : copy_tar(c, report, err);
 	rc = cli_settings_timeout(c->cli, "transfer_timeout", rc, err);
+	record(c, report, rc < 0 ? err : NULL);
 	sba_sandbox_close(c->sandbox);
 	cli_status_clear(&c->cli->status);
 	return rc;

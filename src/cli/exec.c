@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The library looks after the sandbox's life whenever it is asked for output;
@@ -340,6 +341,31 @@ static int attached(struct session *s, const struct cli_exec *o, struct sba_erro
 	return status;
 }
 
+static void record(struct session *s, struct sba_audit *a, const struct cli_exec *o,
+		   const char *const *argv, int status, int64_t took_ms)
+{
+	json_t *words = json_array();
+	for (; a && *argv; argv++) {
+		CLI_FREE char *word = sba_visible(*argv, strlen(*argv), false);
+		json_array_append_new(words, json_string(word ? word : ""));
+	}
+	json_t *j =
+		json_pack("{s:o, s:i, s:I, s:b, s:b}", "argv", words, "exit_status", status,
+			  "duration_ms", (json_int_t)took_ms, "tty", o->tty, "detached", o->detach);
+	if (j && s->user)
+		json_object_set_new(j, "user", json_string(s->user));
+	if (j && s->workdir)
+		json_object_set_new(j, "workdir", json_string(s->workdir));
+	cli_record(s->cli, a, "command", j);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli_exec *o,
 		      const char *const *argv)
 {
@@ -356,12 +382,16 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	s->user = o->user;
 	s->workdir = o->workdir;
 	s->timeout_ms = o->timeout > 0 ? o->timeout : 0;
+	struct sba_audit *audit = cli_record_open(cli, box);
+	int64_t began = now_ms();
 	int status;
 	if (start(s, box, o, argv, &err) < 0)
 		status = cli_signals_caught() ? CLI_EXIT_EXEC : report(s, &err);
 	else
 		status = o->detach ? detached(s, &err) : attached(s, o, &err);
 	sba_process_free(s->process);
+	record(s, audit, o, argv, status, now_ms() - began);
+	sba_audit_close(audit);
 	free(s);
 	return status;
 }

@@ -125,6 +125,7 @@ json_t *cli_json_result(const struct sba_turn_result *r)
 		return NULL;
 	put_count(j, "http_status", r->http_status);
 	put_count(j, "unknown_lines", (int64_t)r->unknown_lines);
+	put_text(j, "audit", r->audit);
 	if (r->verdict != SBA_VERDICT_OK) {
 		json_object_set_new(j, "error", json_string(r->error.text));
 		json_object_set_new(j, "retry", json_boolean(r->retryable));

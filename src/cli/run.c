@@ -134,6 +134,10 @@ static int get_one(struct cli *cli, struct sba_sandbox *s, const char *arg, json
 		rc = cli_settings_timeout(cli, "transfer_timeout",
 					  sba_sandbox_download(s, g.from, g.to, &to, &report, err),
 					  err);
+	const struct cli_moved m = {
+		.from = g.from, .to = g.to, .report = &report, .error = rc < 0 ? err : NULL
+	};
+	cli_record_once(cli, s, "transfer", cli_record_transfer(&m));
 	if (result)
 		told_json(result, &g, &report, rc < 0 ? err : NULL);
 	if (rc == 0)

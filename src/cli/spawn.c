@@ -183,11 +183,21 @@ static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s
 	CLI_FREE char *dir = workspace_dir(arg, &path);
 	if (!dir)
 		return cli_fail_nomem(err);
-	struct sba_transfer_options to = { 0 };
+	struct cli_transfer t;
+	cli_transfer_init(&t, cli, dir);
+	struct sba_transfer_options to = { .refused = cli_transfer_refused, .user = &t };
 	struct sba_transfer_report report = { 0 };
 	int rc = cli_settings_timeout(cli, "transfer_timeout",
 				      sba_sandbox_add_workspace(s, dir, path, &to, &report, err),
 				      err);
+	const struct cli_moved m = { .in = true,
+				     .from = dir,
+				     .to = path ? path : "/workspace",
+				     .report = &report,
+				     .refused = t.refused,
+				     .error = rc < 0 ? err : NULL };
+	cli_record_once(cli, s, "transfer", cli_record_transfer(&m));
+	cli_transfer_fini(&t);
 	if (rc < 0)
 		return rc;
 	char size[32], left[64] = "";

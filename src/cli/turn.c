@@ -119,6 +119,8 @@ static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, s
 		cli_render_answer(r, result.text);
 	else if (!cli->quiet && !ferror(stdout))
 		cli_render_result(r, &result);
+	if (cli->verbose && result.audit[0])
+		cli_note(cli, "record: %s", result.audit);
 	fflush(stdout);
 	if (result.verdict == SBA_VERDICT_OK)
 		return ferror(stdout) ? 1 : 0;
@@ -173,7 +175,7 @@ int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o)
 	struct sba_agent *a = NULL;
 	struct sba_error err;
 	int status = 0;
-	int rc = cli_way_open(o->way, s, o->one_turn, &a, &err);
+	int rc = cli_way_open(cli, o->way, s, o->one_turn, &a, &err);
 	if (rc == 0 && cli->json)
 		header_json(sba_sandbox_info(s));
 	else if (rc == 0)

@@ -278,9 +278,11 @@ void cli_way_fini(struct cli_way *w)
 	w->key_text = w->script_text = NULL;
 }
 
-int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
+int cli_way_open(struct cli *cli, const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 		 struct sba_agent **ret, struct sba_error *err)
 {
+	struct sba_audit_options audit = { 0 };
+	bool audited = cli_audit_options(cli, sba_sandbox_info(s)->agent, &audit);
 	const struct sba_agent_options o = {
 		.offline = w->offline,
 		.script = w->script_text,
@@ -292,6 +294,7 @@ int cli_way_open(const struct cli_way *w, struct sba_sandbox *s, bool one_turn,
 		.ca_file = w->ca_file,
 		.max_tokens = w->max_tokens,
 		.max_requests = w->max_requests,
+		.audit = audited ? &audit : NULL,
 	};
 	return sba_agent_open(s, &o, ret, err);
 }

@@ -52,6 +52,8 @@ static int write_file(struct cli *cli, const void *options, const struct cli_arg
 	rc = cli_sandbox(cli, args->v[0], &s, &err);
 	if (rc == 0)
 		rc = sba_sandbox_write(s, path, cli_stream_read, &stream, &w, &err);
+	const struct cli_moved m = { .in = true, .to = path, .error = rc < 0 ? &err : NULL };
+	cli_record_once(cli, s, "transfer", cli_record_transfer(&m));
 	sba_sandbox_close(s);
 	if (cli_signals_caught())
 		return cli_signals_exit(cli, 1, "nothing has been written");
