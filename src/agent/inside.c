@@ -91,8 +91,10 @@ static int perform(const struct sba_inside *in, const struct work *w, struct sba
 	if (rc == 0 && end.kind == SBA_TIMED_OUT)
 		rc = sba_fail(err, SBA_ETIMEOUT, "%s: it did not end in time", w->run->argv[0]);
 	if (rc == 0 && end.kind == SBA_NOT_FOUND)
-		rc = sba_fail(err, SBA_ENOCLI, "there is no '%s' in image '%s'", w->run->argv[0],
-			      sba_sandbox_info(a->sandbox)->image);
+		rc = sba_hint(err,
+			      sba_fail(err, SBA_ENOCLI, "there is no '%s' in image '%s'",
+				       w->run->argv[0], sba_sandbox_info(a->sandbox)->image),
+			      "an image of your own needs it too; ours have it");
 	if (rc < 0)
 		return rc;
 	*ret_status = sba_exit_status(&end);

@@ -60,8 +60,11 @@ static int id_or_main(const struct sba_agent *a, const char *id, const char **re
 	if (id && !sba_session_id_valid(id))
 		return sba_fail(err, SBA_EINVAL, "'%s' is no session id", id);
 	if (!**ret)
-		return sba_fail(err, SBA_ENOTFOUND, "%s has not said anything yet",
-				a->driver->name);
+		return sba_hint(err,
+				sba_fail(err, SBA_ENOTFOUND, "%s has not said anything yet",
+					 a->driver->name),
+				"begin:  sandbox-agent chat %s \"hello\"",
+				sba_sandbox_info(a->sandbox)->name);
 	return 0;
 }
 
@@ -146,7 +149,8 @@ static int find(const struct access *x, const char *id, struct sba_error *err)
 		found = found || strcmp(l.v[i].id, id) == 0;
 	sba_kept_list_fini(&l);
 	if (rc == 0 && !found)
-		rc = sba_fail(err, SBA_ENOTFOUND, "there is no session '%s'", id);
+		rc = sba_hint(err, sba_fail(err, SBA_ENOTFOUND, "there is no session '%s'", id),
+			      "what there is:  sandbox-agent sessions ls NAME");
 	return rc;
 }
 

@@ -25,10 +25,17 @@ static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_err
 	const char *session = sba_json_str(j, "session");
 	const char *agent = sba_json_str(j, "agent");
 	if (sba_json_int(j, "v", 0) != 1 || !session || !agent)
-		return sba_fail(err, SBA_EPROTO, "%s: not what this version writes", STATE_PATH);
+		return sba_hint(
+			err,
+			sba_fail(err, SBA_EPROTO, "%s: not what this version writes", STATE_PATH),
+			"a newer sandbox-agent has written it, or what runs inside: make a "
+			"new sandbox");
 	if (strcmp(agent, a->driver->name) != 0)
-		return sba_fail(err, SBA_EINVAL, "the sandbox's conversation is %s's, not %s's",
-				agent, a->driver->name);
+		return sba_hint(
+			err,
+			sba_fail(err, SBA_EINVAL, "the sandbox's conversation is %s's, not %s's",
+				 agent, a->driver->name),
+			"make one for %s:  sandbox-agent up %s", a->driver->name, a->driver->name);
 	if (*session && !sba_session_id_valid(session))
 		return sba_fail(err, SBA_EPROTO, "%s: impossible session id", STATE_PATH);
 	snprintf(a->session, sizeof(a->session), "%s", session);
