@@ -180,13 +180,15 @@ static int begin(void **state)
 {
 	struct sba_error err = { 0 };
 	char hex[9];
+	const char *word = getenv("SBA_TEST_WORD");
 	alarm(2 * LOAD_MS / 1000);
-	snprintf(own.dir, sizeof(own.dir), "/tmp/sbafault-XXXXXX");
+	word = word && *word ? word : "sbafault";
+	snprintf(own.dir, sizeof(own.dir), "/tmp/%.12s-XXXXXX", word);
 	if (!mkdtemp(own.dir) || sba_random_hex(hex, 4, &err) < 0)
 		return -1;
 	snprintf(own.socket, sizeof(own.socket), "%s/engine.sock", own.dir);
 	snprintf(own.host, sizeof(own.host), "unix://%s", own.socket);
-	snprintf(own.cgroup, sizeof(own.cgroup), "/sbafault-%s", hex);
+	snprintf(own.cgroup, sizeof(own.cgroup), "/%.12s-%s", word, hex);
 	if (hire_keeper() < 0)
 		return -1;
 	engine_start();
@@ -218,7 +220,19 @@ static int end(void **state)
 
 /* ---- what is left, without asking an engine ---- */
 
-/* Processes of this host whose command line begins with it. */
+/* Of one of our engine's containers: others may run the same. */
+static bool is_of_our_engine(const char *cmdline)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof(path), "%.*s/cgroup", (int)(strrchr(cmdline, '/') - cmdline),
+		 cmdline);
+	SBA_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	text[len > 0 ? len : 0] = '\0';
+	return strstr(text, own.cgroup) != NULL;
+}
+
+/* Processes whose command line begins with it. */
 static size_t processes_with(const char *line)
 {
 	size_t n = 0;
@@ -231,7 +245,7 @@ static size_t processes_with(const char *line)
 		for (ssize_t at = 0; at < len - 1; at++)
 			text[at] = text[at] ? text[at] : ' ';
 		text[len > 0 ? len : 0] = '\0';
-		n += sba_starts_with(text, line);
+		n += sba_starts_with(text, line) && is_of_our_engine(files.gl_pathv[i]);
 	}
 	globfree(&files);
 	return n;
@@ -248,6 +262,7 @@ static bool a_command(void *user)
 }
 
 #define COMMAND_OF_STUBBORN "sleep 4244"
+#define REAPER              SBA_GUEST_PATH " reaper --keepalive 3 "
 
 static void start_turn(struct live_child *c, const char *keepalive)
 {
@@ -279,14 +294,14 @@ static void a_sandbox_ends_itself_while_the_engine_is_away(void **state)
 {
 	(void)state;
 	LIVE_CHILD c;
-	size_t before = processes_with("/guest reaper --keepalive 3 ");
+	size_t before = processes_with(REAPER);
 	start_turn(&c, "3s");
-	assert_int_equal(processes_with("/guest reaper --keepalive 3 "), before + 1);
+	assert_int_equal(processes_with(REAPER), before + 1);
 	engine_kill();
 	/* Its containers' shims keep the streams open: only the silence tells. */
 	live_await(no_command, (void *)COMMAND_OF_STUBBORN, SBA_CHANNEL_GUEST_SILENCE_MS + 15000);
 	int64_t deadline = sba_now_ms() + 15000;
-	while (processes_with("/guest reaper --keepalive 3 ") > before) {
+	while (processes_with(REAPER) > before) {
 		assert_true(sba_now_ms() < deadline);
 		nanosleep(&(struct timespec){ .tv_nsec = 50 * 1000 * 1000 }, NULL);
 	}

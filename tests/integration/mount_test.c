@@ -27,9 +27,35 @@ static const char *folder(const char *name)
 	return path;
 }
 
+static bool same_mounts(pid_t pid)
+{
+	char path[64];
+	struct stat its, ours;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	return stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &ours) == 0 &&
+	       its.st_ino == ours.st_ino;
+}
+
+/* An engine in a tree of its own (ci/engines) has a socket here and its files elsewhere. */
+static void skip_if_its_files_are_elsewhere(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct ucred peer = { 0 };
+	socklen_t size = sizeof(peer);
+	SBA_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", sba_engine_socket(live.engine));
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size), 0);
+	if (same_mounts(peer.pid))
+		return;
+	print_message("SKIPPED: the engine has other files than we\n");
+	skip();
+}
+
 static void a_mounted_folder_is_here_and_there(void **state)
 {
 	(void)state;
+	skip_if_its_files_are_elsewhere();
 	char shared[256], both[300], only_read[300];
 	snprintf(shared, sizeof(shared), "%s", folder("shared"));
 	live_write_file(live_path("shared/here"), "here", 4, 0644);
@@ -102,6 +128,7 @@ static void another_socket_may_come_in(void **state)
 	(void)state;
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	char mount[200];
+	skip_if_its_files_are_elsewhere();
 	SBA_CLOSE int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", live_path("any.sock"));
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
