@@ -516,6 +516,8 @@ void cli_pool_refill(struct cli *cli, const char *agent);
 
 /* As -q and --json say. */
 void cli_ps_print(struct cli *cli, const struct sba_sandbox_list *l);
+/* How many were removed, or the words for none; 0, the exit status. */
+int cli_removed(struct cli *cli, int n, const char *none);
 
 /* ---- files on their way (transfer.c) ---- */
 

@@ -251,13 +251,7 @@ static int drain(struct cli *cli, const void *options, const struct cli_args *ar
 		rc = sba_pool_drain(cli->engine, cli->prefix, args->v[0], &removed, &err);
 	if (rc < 0)
 		return cli_report(cli, &err);
-	if (cli->json)
-		cli_json_line(json_pack("{s:i, s:i}", "v", 1, "removed", removed));
-	else if (removed)
-		cli_note(cli, "removed %d", removed);
-	else
-		cli_note(cli, "nothing was ready");
-	return 0;
+	return cli_removed(cli, removed, "nothing was ready");
 }
 
 const struct cli_command cli_command_pool_drain = {

@@ -145,6 +145,17 @@ const struct cli_command cli_command_rm = {
 
 /* ---- gc ---- */
 
+int cli_removed(struct cli *cli, int n, const char *none)
+{
+	if (cli->json)
+		cli_json_line(json_pack("{s:i, s:i}", "v", 1, "removed", n));
+	else if (n)
+		cli_note(cli, "removed %d", n);
+	else
+		cli_note(cli, "%s", none);
+	return 0;
+}
+
 static int gc(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	(void)options;
@@ -156,13 +167,7 @@ static int gc(struct cli *cli, const void *options, const struct cli_args *args)
 		rc = sba_gc(cli->engine, cli->prefix, &n, &err);
 	if (rc < 0)
 		return cli_report(cli, &err);
-	if (cli->json)
-		cli_json_line(json_pack("{s:i, s:i}", "v", 1, "removed", n));
-	else if (n)
-		cli_note(cli, "removed %d", n);
-	else
-		cli_note(cli, "nothing was left over");
-	return 0;
+	return cli_removed(cli, n, "nothing was left over");
 }
 
 const struct cli_command cli_command_gc = {

@@ -6,6 +6,7 @@
 #include "guest/guest.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -83,8 +84,8 @@ static bool await_holder(struct sba_guest_command *command, int64_t limit,
 				  { STDIN_FILENO, hungry ? POLLIN : 0, 0 },
 				  { command->sigfd, POLLIN, 0 } };
 
-	if (watch < 0 && left > LOCK_RETRY_MS)
-		left = LOCK_RETRY_MS;
+	if (left > (watch < 0 ? LOCK_RETRY_MS : INT_MAX))
+		left = watch < 0 ? LOCK_RETRY_MS : INT_MAX;
 	poll(polls, sizeof(polls) / sizeof(polls[0]), (int)left);
 	if (watch >= 0)
 		close(watch);
