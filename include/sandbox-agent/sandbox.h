@@ -186,8 +186,8 @@ struct sba_fork_report {
 
 /* Makes `count` sandboxes of the same image and settings as `parent`, each with
  * every file as it is there now; tag and environment are not inherited, nor is
- * anything that runs. Fills ret[0..count) with handles that the caller closes,
- * or, on failure, nothing: no child is left. *ret_report may be NULL. */
+ * anything that runs. SBA_ELIMIT: more than 64 GiB have changed. Fills ret[0..count) with handles
+ * that the caller closes, or, on failure, nothing: no child is left. *ret_report may be NULL. */
 SBA_API int sba_sandbox_fork(struct sba_sandbox *parent, const struct sba_fork_options *options,
 			     struct sba_sandbox **ret, struct sba_fork_report *ret_report,
 			     struct sba_error *err);

@@ -141,8 +141,10 @@ void sba_repack_report_get(const struct sba_repack *r, struct sba_pack_report *r
 /* Makes one tar of several, in a file. */
 struct sba_carry;
 
-/* The file is lent, empty, and must be writable at any offset. */
-int sba_carry_new(int fd, struct sba_carry **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* The file is lent, empty, and must be writable at any offset. It becomes `max` bytes
+ * long at most, holes included: SBA_ELIMIT beyond. */
+int sba_carry_new(int fd, uint64_t max, struct sba_carry **ret,
+		  struct sba_error *err) SBA_MUST_CHECK;
 void sba_carry_free(struct sba_carry *c); /* NULL is allowed */
 /* Adds every entry of a tar beneath `prefix` ("": as they are named): files,
  * directories and links with their owners and modes. Devices, fifos and names

@@ -16,18 +16,20 @@ enum { CARRY_HEADER_MAX = 16 * SBA_TAR_BLOCK + 4 * SBA_LAND_PATH_MAX };
 
 struct sba_carry {
 	int fd;       /* lent */
+	uint64_t max; /* how long it may become */
 	uint64_t end; /* of the entries that are whole */
 	uint64_t at;
 	struct sba_buf head;
 	struct sba_carry_report report;
 };
 
-int sba_carry_new(int fd, struct sba_carry **ret, struct sba_error *err)
+int sba_carry_new(int fd, uint64_t max, struct sba_carry **ret, struct sba_error *err)
 {
 	struct sba_carry *c = calloc(1, sizeof(*c));
 	if (!c)
 		return sba_fail_nomem(err);
 	c->fd = fd;
+	c->max = max;
 	sba_buf_init(&c->head, CARRY_HEADER_MAX);
 	*ret = c;
 	return 0;
@@ -49,6 +51,10 @@ void sba_carry_report_get(const struct sba_carry *c, struct sba_carry_report *re
 static int put(struct sba_carry *c, const void *data, size_t len, struct sba_error *err)
 {
 	const char *from = data;
+	char size[32];
+	if (c->at > c->max || len > c->max - c->at)
+		return sba_fail(err, SBA_ELIMIT, "it is more than %s",
+				sba_format_size((int64_t)c->max, size, sizeof(size)));
 	while (len > 0) {
 		ssize_t n = pwrite(c->fd, from, len, (off_t)c->at);
 		if (n < 0 && errno == EINTR)

@@ -238,6 +238,8 @@ void sba_lookup_end(struct sba_lookup *l, struct sba_until until);
 /* Reads a whole file of at most max bytes. */
 int sba_read_file(const char *path, size_t max, struct sba_buf *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
+/* A file without a name, in /var/tmp or else /tmp. */
+int sba_open_unnamed(int *ret_fd, struct sba_error *err) SBA_MUST_CHECK;
 int sba_write_all(int fd, const void *data, size_t len, struct sba_error *err) SBA_MUST_CHECK;
 int sba_set_nonblock(int fd, bool on);
 

@@ -34,6 +34,19 @@ int sba_read_file(const char *path, size_t max, struct sba_buf *ret, struct sba_
 	return 0;
 }
 
+/* What is in /tmp may be in memory. */
+int sba_open_unnamed(int *ret_fd, struct sba_error *err)
+{
+	static const char *const folders[] = { "/var/tmp", "/tmp" };
+	int fd = -1;
+	for (size_t i = 0; fd < 0 && i < SBA_ARRAY_LEN(folders); i++)
+		fd = open(folders[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "a temporary file in /var/tmp or /tmp");
+	*ret_fd = fd;
+	return 0;
+}
+
 int sba_write_all(int fd, const void *data, size_t len, struct sba_error *err)
 {
 	const char *at = data;

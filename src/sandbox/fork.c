@@ -5,7 +5,6 @@
  * parent's environment and labels, and fill the engine's disk.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,6 +26,9 @@ enum {
 	NUMBERS_MAX = 1000, /* of names that are tried */
 	READS = 3,          /* of what changes while it is read */
 };
+
+/* As of a download; the parent is distrusted. */
+static const uint64_t spool_max = 64ULL * SBA_KIB * SBA_MIB;
 
 struct fork_job {
 	struct sba_sandbox *parent;
@@ -259,7 +261,7 @@ static int fill_spool(struct fork_job *j, struct sba_error *err)
 	struct sba_carry *carry = NULL;
 	struct sba_carry_report r;
 	const struct sba_changes *c = &j->changes;
-	int rc = sba_carry_new(j->spool_fd, &carry, err);
+	int rc = sba_carry_new(j->spool_fd, spool_max, &carry, err);
 	if (rc < 0)
 		return rc;
 	rc = take_each(j, carry, &c->folders, note_folder, err);
@@ -291,10 +293,8 @@ static int download(struct fork_job *j, struct sba_error *err)
 		rc = sba_changes_parse(list, (const char *const *)mounted.v, &j->changes, err);
 	if (rc < 0)
 		return rc;
-	j->spool_fd = open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (j->spool_fd < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "a temporary file in %s", P_tmpdir);
-	return fill_spool(j, err);
+	rc = sba_open_unnamed(&j->spool_fd, err);
+	return rc < 0 ? rc : fill_spool(j, err);
 }
 
 /* ---- one child ---- */

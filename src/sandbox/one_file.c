@@ -5,7 +5,6 @@
  * engine does it as root.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,11 +59,10 @@ static int spool(sba_read_fn *read, void *user, int *ret_fd, struct sba_error *e
 {
 	char piece[64 * SBA_KIB];
 	ssize_t n;
-	SBA_CLOSE int fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0)
-		fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "a temporary file in /var/tmp or /tmp");
+	SBA_CLOSE int fd = -1;
+	int opened = sba_open_unnamed(&fd, err);
+	if (opened < 0)
+		return opened;
 	while ((n = read(user, piece, sizeof(piece), err)) > 0) {
 		int rc = sba_write_all(fd, piece, (size_t)n, err);
 		if (rc < 0)

@@ -30,7 +30,7 @@ static int begin(void **state)
 	sba_buf_init(&w->tar, 1 << 20);
 	w->fd = memfd_create("carry", MFD_CLOEXEC);
 	assert_true(w->fd >= 0);
-	assert_int_equal(sba_carry_new(w->fd, &w->carry, NULL), 0);
+	assert_int_equal(sba_carry_new(w->fd, 8 << 20, &w->carry, NULL), 0);
 	*state = w;
 	alarm(60);
 	return 0;
@@ -158,6 +158,22 @@ static void holes_are_read_back_as_zeros(void **state)
 	free(all);
 }
 
+static void what_would_be_too_long_is_refused_and_what_was_there_stays(void **state)
+{
+	struct world *w = *state;
+	tar_file(&w->tar, "first", "1");
+	tar_end(&w->tar);
+	assert_int_equal(carry(w, ""), 0);
+	tar_sparse(&w->tar, "huge", 1ULL << 40, 1ULL << 39, "data");
+	tar_end(&w->tar);
+	assert_int_equal(carry(w, ""), SBA_ELIMIT);
+	assert_non_null(strstr(w->err.text, "more than 8.4 MB"));
+	tar_file(&w->tar, "last", "2");
+	tar_end(&w->tar);
+	assert_int_equal(carry(w, ""), 0);
+	assert_holds(w, "644 0 first>=1\n644 0 last>=2\n");
+}
+
 #define CARRY_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -166,6 +182,7 @@ int main(void)
 		CARRY_TEST(entries_keep_mode_owner_and_links_beneath_their_prefix),
 		CARRY_TEST(a_tar_that_breaks_leaves_no_trace),
 		CARRY_TEST(devices_and_names_that_lead_out_stay_behind_and_are_counted),
+		CARRY_TEST(what_would_be_too_long_is_refused_and_what_was_there_stays),
 		CARRY_TEST(holes_are_read_back_as_zeros),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
