@@ -126,6 +126,24 @@ SBA_API void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret);
 SBA_API void sba_turn_cancel(struct sba_turn *t);
 SBA_API void sba_turn_free(struct sba_turn *t); /* NULL is allowed */
 
+/* ---- the CLI's own screen ---- */
+
+/* Zero means the default everywhere. */
+struct sba_screen_options {
+	unsigned short rows, columns; /* of the terminal; 0: 24 x 80 */
+	const char *const *env;       /* "K=V", NULL-ended: TERM and the like */
+	int64_t wait_ms; /* for a turn that is under way; 0: not at all; -1: for ever */
+};
+/* Starts the agent's CLI on a terminal, in its main session if it has one, with the
+ * model reached as in a turn. *ret is an interactive process, which the caller pumps
+ * (sba_process_read(), _write(), _resize()) and frees before the screen is closed. No
+ * turn of the agent begins meanwhile. SBA_EUNSUPPORTED: this CLI has no screen. */
+SBA_API int sba_agent_screen_open(struct sba_agent *a, const struct sba_screen_options *options,
+				  struct sba_process **ret, struct sba_error *err);
+/* After the process: what was begun on the screen is the main session, if there was
+ * none. Idempotent. */
+SBA_API void sba_agent_screen_close(struct sba_agent *a);
+
 /* ---- a recorded stream, for debugging and for writing drivers ---- */
 
 struct sba_recording;

@@ -183,6 +183,8 @@ struct sba_driver {
 	/* What `command` can do besides a headless turn with full permissions. */
 	bool keeps_read_only, keeps_edit;
 	bool has_screen;
+	/* A JSON file beneath the user's home into which this is merged before a screen. */
+	const struct sba_driver_file *screen_settings; /* one; NULL: none */
 	const char *mcp_path; /* where it looks for MCP servers; NULL: it knows none */
 	enum sba_mcp_form mcp_form;
 };

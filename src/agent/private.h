@@ -34,9 +34,11 @@ struct sba_agent {
 	bool state_known;                     /* the fields below were read or set */
 	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
 	int64_t turns;
-	char files[SBA_FILES_MARK]; /* which of the driver's files are in the sandbox */
-	char *home;                 /* of the sandbox's user; NULL: not asked yet */
-	char *kept;                 /* by the driver, for the next turn; NULL: nothing */
+	char files[SBA_FILES_MARK];   /* which of the driver's files are in the sandbox */
+	char *home;                   /* of the sandbox's user; NULL: not asked yet */
+	char *kept;                   /* by the driver, for the next turn; NULL: nothing */
+	struct sba_lock *screen_lock; /* while a screen is open */
+	uint16_t screen_port;
 };
 
 /* ---- state.c: what changes about an agent, kept inside its sandbox ---- */
@@ -52,6 +54,14 @@ int sba_agent_set_session(struct sba_agent *a, const char *session, const char *
 /* What the driver keeps for the next turn. */
 int sba_agent_save_kept(struct sba_agent *a, const char *kept,
 			struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- command.c ---- */
+
+/* The CLI's command: of `wish` session, new_session, aside, scratch and screen count. The
+ * way to the model is open from then on, until sba_sandbox_unforward(); *ret_port: where
+ * it is inside, unchanged while it is not open. */
+int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, uint16_t *ret_port,
+		      struct sba_command *ret, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- lodging.c ---- */
 

@@ -11,46 +11,18 @@ enum {
 	IDLE_MS = 10 * 60 * 1000,
 };
 
-/* The words of the sandbox's program, lent from the agent; NULL: it has none. */
-static const char **program_of(const struct sba_agent *a)
-{
-	size_t n = json_array_size(a->program);
-	const char **v = n ? calloc(n + 1, sizeof(*v)) : NULL;
-	for (size_t i = 0; v && i < n; i++) {
-		v[i] = json_string_value(json_array_get(a->program, i));
-		if (!v[i])
-			break; /* no label of ours */
-	}
-	return v;
-}
-
 static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 			 struct sba_error *err)
 {
 	struct sba_agent *a = t->agent;
-	char base_url[64];
-	int rc = a->host_port ? sba_sandbox_forward(a->sandbox, a->host_port, &t->model_port, err)
-			      : 0;
-	if (rc < 0)
-		return rc;
-	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
-	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)t->model_port);
-	SBA_FREE const char **program = program_of(a);
-	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
+	struct sba_command command = { 0 };
 	const struct sba_turn_spec spec = {
-		.base_url = a->host_port ? base_url : NULL,
-		.token = a->token,
-		.model = a->model_name,
 		.session = *a->session ? a->session : NULL,
 		.new_session = t->new_session,
 		.aside = t->aside,
 		.scratch = *t->scratch ? t->scratch : NULL,
-		.program = program,
-		.permissions = a->permissions,
-		.mcp = *info->mcp ? info->mcp : NULL,
 	};
-	struct sba_command command = { 0 };
-	rc = sba_command_make(a->driver, &spec, &command, err);
+	int rc = sba_agent_command(a, &spec, &t->model_port, &command, err);
 	if (rc == 0) {
 		const struct sba_exec_options exec = {
 			.argv = (const char *const *)command.argv.v,

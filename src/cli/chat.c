@@ -44,7 +44,10 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 	if (args->n > 2)
 		return cli_usage(cli, "quote it:  sandbox-agent chat calm-fox \"go on\"",
 				 "the prompt is one word for the shell");
-	int rc = cli_turn_prompt(args->v[1], cli_command_chat.example, &prompt, &len, &err);
+	int rc = cli_screen_wanted(cli, args->v[1])
+			 ? 0
+			 : cli_turn_prompt(args->v[1], cli_command_chat.example, &prompt, &len,
+					   &err);
 	if (rc == 0)
 		rc = cli_sandbox(cli, args->v[0], &s, &err);
 	if (rc == 0)
@@ -64,7 +67,7 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 		.timeout = o.timeout,
 		.idle_timeout = o.idle_timeout,
 	};
-	int status = cli_turn_run(cli, s, &turn);
+	int status = prompt ? cli_turn_run(cli, s, &turn) : cli_screen_run(cli, s, &o.way, false);
 	sba_sandbox_close(s);
 	cli_way_fini(&o.way);
 	return cli_signals_exit(cli, status, "the turn was ended, the sandbox lives on");
@@ -72,9 +75,10 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 
 const struct cli_command cli_command_chat = {
 	.name = "chat",
-	.args = "NAME PROMPT",
+	.args = "NAME [PROMPT]",
 	.help = "one turn with the agent in NAME",
-	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.",
+	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.\n"
+		"Without a PROMPT, on a terminal: the CLI's own screen.",
 	.example = "sandbox-agent chat calm-fox \"now make it faster\"",
 	.tables = { chat_options, cli_way_options },
 	.options_size = sizeof(struct chat_options),

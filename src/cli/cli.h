@@ -506,6 +506,14 @@ int cli_turn_prompt(const char *word, const char *example, char **ret, size_t *r
 /* One turn in s, shown as it happens; the exit status. */
 int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o);
 
+/* ---- the CLI's own screen (screen.c) ---- */
+
+/* Whether there is no prompt, and somebody at a terminal. */
+bool cli_screen_wanted(const struct cli *cli, const char *prompt);
+/* The screen of the agent in s, until it ends; the exit status. */
+int cli_screen_run(struct cli *cli, struct sba_sandbox *s, const struct cli_way *way,
+		   bool one_turn);
+
 /* ---- the pool (pool.c) ---- */
 
 /* Begins to fill what the configuration says about the agent's pool, in a process
@@ -602,6 +610,9 @@ struct cli_exec {
 	const char *workdir, *user;
 	int64_t timeout, max_output;
 };
+/* Our terminal is that of a process in box, until it ends; the exit status. */
+int cli_exec_attach(struct cli *cli, struct sba_sandbox *box, struct sba_process *p,
+		    const char *command);
 /* Runs argv with our streams; the exit status. */
 int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
 		 const char *const *argv);

@@ -396,6 +396,24 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	return status;
 }
 
+int cli_exec_attach(struct cli *cli, struct sba_sandbox *box, struct sba_process *p,
+		    const char *command)
+{
+	const struct cli_exec o = { .interactive = true, .tty = true };
+	struct sba_error err;
+	struct session *s = calloc(1, sizeof(*s));
+	if (!s)
+		return EXIT_FAILURE;
+	s->cli = s->sink.cli = cli;
+	s->box = box;
+	s->name = sba_sandbox_info(box)->name;
+	s->command = command;
+	s->process = p;
+	int status = attached(s, &o, &err);
+	free(s);
+	return status;
+}
+
 /* On a thread of the sandbox's: one write, so that lines stay whole. */
 static void tell_refusal(void *user, const struct sba_connection *c)
 {

@@ -190,7 +190,8 @@ static int turn_and_files(struct cli *cli, const struct run_options *o, struct s
 		.idle_timeout = o->spawn.idle_timeout,
 		.hold_result = true,
 	};
-	int status = cli_turn_run(cli, s, &turn);
+	int status = prompt ? cli_turn_run(cli, s, &turn)
+			    : cli_screen_run(cli, s, &o->spawn.way, !o->keep);
 	int files = get_all(cli, s, &o->get, turn.result);
 	if (turn.result)
 		cli_json_line(turn.result);
@@ -223,7 +224,7 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	struct sba_error err;
 	o.spawn.brief = !o.keep;
 	int rc = cli_spawn_program(&o.spawn, args, 2, "run command PROMPT", &err);
-	if (rc == 0)
+	if (rc == 0 && !cli_screen_wanted(cli, args->v[1]))
 		rc = cli_turn_prompt(args->v[1], cli_command_run.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);
@@ -245,9 +246,10 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 
 const struct cli_command cli_command_run = {
 	.name = "run",
-	.args = "AGENT PROMPT [-- PROGRAM ARG...]",
+	.args = "AGENT [PROMPT] [-- PROGRAM ARG...]",
 	.help = "a sandbox, one turn, the work brought home",
 	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.\n"
+		"Without a PROMPT, on a terminal: the CLI's own screen, inside the sandbox.\n"
 		"The agent `command` is any PROGRAM of the image: it takes the prompt on stdin,\n"
 		"and what it prints is the answer.",
 	.example =

@@ -426,6 +426,14 @@ static int claude_line(struct sba_stream *s, void *state, const char *line, size
 	return sba_stream_object(s, state, line, len, claude_object);
 }
 
+/* Its welcome, and whether to trust the folder and to ask nobody. */
+static const struct sba_driver_file screen_settings = {
+	".claude.json", 0600,
+	"{\"hasCompletedOnboarding\":true,\"bypassPermissionsModeAccepted\":true,"
+	"\"projects\":{\"/workspace\":{\"hasTrustDialogAccepted\":true,"
+	"\"hasCompletedProjectOnboarding\":true}}}"
+};
+
 const struct sba_driver sba_driver_claude = {
 	.size = sizeof(struct sba_driver),
 	.name = "claude",
@@ -444,5 +452,6 @@ const struct sba_driver sba_driver_claude = {
 	.keeps_read_only = true,
 	.keeps_edit = true,
 	.has_screen = true,
+	.screen_settings = &screen_settings,
 	.mcp_path = SBA_LODGING_DIR "/mcp.json",
 };

@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -327,6 +328,11 @@ static int start(struct sba_http_server *s, const struct sba_http_server_options
 		 const struct sockaddr_in *address, struct sba_error *err)
 {
 	unsigned connections = o->max_connections ? o->max_connections : SBA_HTTP_CONNECTIONS_MAX;
+	sigset_t all, before;
+	/* Its threads inherit the mask: a signal that the program waits for would end in
+	 * one of them. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	errno = 0;
 	s->daemon = MHD_start_daemon(
 		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC,
@@ -338,8 +344,10 @@ static int start(struct sba_http_server *s, const struct sba_http_server_options
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
 		connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SBA_HTTP_IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+	int why = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!s->daemon)
-		return sba_fail_errno(err, SBA_EIO, errno, "listen on %s:%u",
+		return sba_fail_errno(err, SBA_EIO, why, "listen on %s:%u",
 				      o->address ? o->address : "127.0.0.1", (unsigned)o->port);
 	const union MHD_DaemonInfo *info =
 		MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);

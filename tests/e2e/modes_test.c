@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the real CLIs may do, and what they are given: permissions and MCP servers,
- * for each of the five or of those in the variable AGENTS.
+ * What the real CLIs may do, what they are given, and their own screens: permissions
+ * and MCP servers, for each of the five or of those in the variable AGENTS.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,12 @@
 
 #include "support/live.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* How each calls what it writes with and a tool of the server `demo`. */
@@ -207,6 +210,49 @@ static void servers_that_make_no_sense_are_refused_before_anything_is_made(void 
 	assert_int_equal(live_container_count(), 0);
 }
 
+/* Presses Ctrl-C until the CLI has had enough of it: some clear the line first. */
+static void leave(struct live_child *c)
+{
+	int64_t limit = sba_now_ms() + 60000;
+	char drained[65536];
+	siginfo_t info = { 0 };
+	while (info.si_pid == 0 && sba_now_ms() < limit) {
+		struct pollfd p = { .fd = c->out_fd, .events = POLLIN };
+		assert_int_equal(write(c->screen_fd, "\003", 1), 1);
+		poll(&p, 1, 500);
+		if (p.revents & POLLIN)
+			(void)!read(c->out_fd, drained, sizeof(drained));
+		waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+	}
+	live_child_end(c, 30000);
+}
+
+static void each_has_its_own_screen(void **state)
+{
+	static const char *const env[] = { "TERM=xterm-256color", NULL };
+	/* A word of the screen, which no control sequence cuts. */
+	static const char *const words[][2] = { { "claude", "bypass" },
+						{ "codex", "OpenAI" },
+						{ "opencode", "anything" },
+						{ "pi", "scripted" } };
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(words); i++) {
+		LIVE_CHILD c;
+		struct termios before, now;
+		const char *const argv[] = { "run", words[i][0], "--offline", NULL };
+		if (!wanted(words[i][0]))
+			continue;
+		live_start(&c, &(struct live_start){ .argv = argv, .env = env, .screen = true });
+		assert_int_equal(tcgetattr(c.screen_fd, &before), 0);
+		live_child_await(&c, words[i][1], 90000);
+		leave(&c);
+		assert_int_equal(tcgetattr(c.screen_fd, &now), 0);
+		assert_int_equal(now.c_lflag, before.c_lflag);
+		assert_int_equal(now.c_oflag, before.c_oflag);
+		assert_int_equal(live_container_count(), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +261,7 @@ int main(void)
 		MODES_TEST(who_cannot_be_held_to_it_is_refused_before_anything_is_made),
 		MODES_TEST(a_server_of_the_users_is_a_tool_of_the_agents),
 		MODES_TEST(servers_that_make_no_sense_are_refused_before_anything_is_made),
+		MODES_TEST(each_has_its_own_screen),
 		MODES_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, live_begin, live_end);

@@ -119,10 +119,13 @@ struct live_start {
 	uid_t uid;               /* 0: as we are */
 	bool close_stdout;       /* nobody reads its stdout */
 	bool terminal;           /* its stdout and stderr are one */
+	bool screen;             /* the same, and stdin too: its controlling terminal, which stays
+				  * open in screen_fd; 24 x 80 */
 };
 struct live_child {
 	pid_t pid;
 	int in, out_fd, err_fd;
+	int screen_fd; /* -1: none */
 	const char *input;
 	size_t input_left;
 	int status; /* exit status, 128+n if a signal ended it; valid after _end() */

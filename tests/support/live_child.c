@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,8 @@ static void become(const struct live_start *o, const char *path, const int fds[3
 		argv[i + 1] = o->argv[i];
 	for (int i = 0; i < 3; i++)
 		dup2(fds[i], i);
+	if (o->screen && (setsid() < 0 || ioctl(0, TIOCSCTTY, 0) < 0))
+		_exit(97);
 	put_env(o->env);
 	signal(SIGPIPE, SIG_DFL);
 	if (o->uid && (setgroups(0, NULL) < 0 || setgid(o->uid) < 0 || setuid(o->uid) < 0))
@@ -69,6 +72,8 @@ static void open_terminal(int ends[2])
 	assert_int_equal(grantpt(ends[0]) | unlockpt(ends[0]), 0);
 	ends[1] = open(ptsname(ends[0]), O_RDWR | O_NOCTTY | O_CLOEXEC);
 	assert_true(ends[1] >= 0);
+	const struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	assert_int_equal(ioctl(ends[1], TIOCSWINSZ, &size), 0);
 }
 
 void live_start(struct live_child *c, const struct live_start *o)
@@ -76,7 +81,7 @@ void live_start(struct live_child *c, const struct live_start *o)
 	char path[4096];
 	int in[2] = { -1, -1 }, out[2], err[2];
 	program_path(path, sizeof(path));
-	*c = (struct live_child){ .in = -1, .began_ms = sba_now_ms() };
+	*c = (struct live_child){ .in = -1, .screen_fd = -1, .began_ms = sba_now_ms() };
 	c->out.max = c->err.max = CHILD_OUTPUT_MAX;
 	c->input = o->input;
 	c->input_left = o->input ? (o->input_len ? o->input_len : strlen(o->input)) : 0;
@@ -84,7 +89,8 @@ void live_start(struct live_child *c, const struct live_start *o)
 		assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	else
 		in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (o->terminal)
+	bool terminal = o->terminal || o->screen;
+	if (terminal)
 		open_terminal(out);
 	else
 		assert_int_equal(pipe2(out, O_CLOEXEC), 0);
@@ -92,7 +98,10 @@ void live_start(struct live_child *c, const struct live_start *o)
 	c->pid = fork();
 	assert_true(c->pid >= 0);
 	if (c->pid == 0)
-		become(o, path, (int[]){ in[0], out[1], o->terminal ? out[1] : err[1] });
+		become(o, path,
+		       (int[]){ o->screen ? out[1] : in[0], out[1], terminal ? out[1] : err[1] });
+	if (o->screen)
+		c->screen_fd = fcntl(out[0], F_DUPFD_CLOEXEC, 0);
 	close(in[0]);
 	close(out[1]);
 	close(err[1]);
@@ -212,6 +221,7 @@ void live_child_fini(struct live_child *c)
 	sba_cleanup_close(&c->in);
 	sba_cleanup_close(&c->out_fd);
 	sba_cleanup_close(&c->err_fd);
+	sba_cleanup_close(&c->screen_fd);
 	sba_buf_fini(&c->out);
 	sba_buf_fini(&c->err);
 }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* The command of an agent's CLI: what the agent knows, in the driver's words. */
+#include "agent/private.h"
+
+#include <stdlib.h>
+
+/* The words of the sandbox's program, lent from the agent; NULL: it has none. */
+static const char **program_of(const struct sba_agent *a)
+{
+	size_t n = json_array_size(a->program);
+	const char **v = n ? calloc(n + 1, sizeof(*v)) : NULL;
+	for (size_t i = 0; v && i < n; i++) {
+		v[i] = json_string_value(json_array_get(a->program, i));
+		if (!v[i])
+			break; /* no label of ours */
+	}
+	return v;
+}
+
+int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, uint16_t *ret_port,
+		      struct sba_command *ret, struct sba_error *err)
+{
+	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
+	SBA_FREE const char **program = program_of(a);
+	struct sba_turn_spec spec = *wish;
+	char base_url[64];
+	int rc = a->host_port ? sba_sandbox_forward(a->sandbox, a->host_port, ret_port, err) : 0;
+	if (rc < 0)
+		return rc;
+	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
+	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)*ret_port);
+	spec.base_url = a->host_port ? base_url : NULL;
+	spec.token = a->token;
+	spec.model = a->model_name;
+	spec.program = program;
+	spec.permissions = a->permissions;
+	spec.mcp = *info->mcp ? info->mcp : NULL;
+	return sba_command_make(a->driver, &spec, ret, err);
+}
