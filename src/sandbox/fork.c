@@ -193,6 +193,11 @@ static int fetch(struct fork_job *j, struct sba_carry *carry, const char *path,
 {
 	struct sba_error why = { 0 };
 	int rc = -1;
+	/* The kernel takes no such path, nor does the engine. */
+	if (strlen(path) >= SBA_INSIDE_PATH_MAX) {
+		j->report.left_out++;
+		return 0;
+	}
 	for (int i = 0; rc < 0 && i < READS; i++) {
 		rc = fetch_once(j, carry, path, &why);
 		if (rc == SBA_ENOTFOUND) {
