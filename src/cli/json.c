@@ -145,6 +145,7 @@ json_t *cli_json_sandbox(const struct sba_sandbox_info *i)
 	put_text(j, "tag", i->tag);
 	put_text(j, "agent", i->agent);
 	put_text(j, "program", i->program);
+	put_text(j, "mounts", i->mounts);
 	put_text(j, "provider", i->provider);
 	put_text(j, "image", i->image);
 	put_text(j, "user", i->user);
