@@ -119,7 +119,7 @@ SBA_API bool sba_process_output_held(const struct sba_process *p);
  * KILL. Returns at once; read or wait to see it end. Async-signal-safe. */
 SBA_API void sba_process_cancel(struct sba_process *p);
 /* Closes the handle; a command that still runs and is not detached is ended. */
-SBA_API void sba_process_free(struct sba_process *p);
+SBA_API void sba_process_free(struct sba_process *p); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

@@ -105,12 +105,15 @@ struct sba_list_options {
 	const char *tag, *agent, *name; /* only these */
 };
 struct sba_sandbox_list;
+/* What the engine has of ours, newest first; the caller frees. An engine that does
+ * not tell of the past makes a list without it, not an error. */
 SBA_API int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *options,
 			     struct sba_sandbox_list **ret, struct sba_error *err);
 SBA_API size_t sba_sandbox_list_count(const struct sba_sandbox_list *l);
+/* Lent with the list; NULL behind its end. */
 SBA_API const struct sba_sandbox_info *sba_sandbox_list_at(const struct sba_sandbox_list *l,
 							   size_t n);
-SBA_API void sba_sandbox_list_free(struct sba_sandbox_list *l);
+SBA_API void sba_sandbox_list_free(struct sba_sandbox_list *l); /* NULL is allowed */
 
 /* ---- the pool: sandboxes that are ready before anybody wants them ---- */
 
@@ -146,6 +149,7 @@ struct sba_sandbox_limits {
 	int64_t pids;
 	double cpus;
 };
+/* SBA_ENOTFOUND: its container is gone. */
 SBA_API int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits *ret,
 			       struct sba_error *err);
 
