@@ -63,7 +63,8 @@ static int write_new(int folder_fd, const char *name, const char *text, struct s
 		openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "make " SBA_AUDIT_STATUS);
-	return sba_write_all(fd, text, strlen(text), err);
+	int rc = sba_write_all(fd, text, strlen(text), err);
+	return rc == 0 ? sba_write_all(fd, "\n", 1, err) : rc;
 }
 
 int sba_audit_status_save(int folder_fd, json_t *status, struct sba_error *err)
@@ -71,7 +72,7 @@ int sba_audit_status_save(int folder_fd, json_t *status, struct sba_error *err)
 	char now[SBA_AUDIT_TIME], random[17], name[48];
 	sba_audit_time(sba_unix_ms(), now);
 	json_object_set_new(status, "updated", json_string(now));
-	SBA_FREE char *text = json_dumps(status, JSON_INDENT(1));
+	SBA_FREE char *text = json_dumps(status, JSON_INDENT(1) | JSON_REAL_PRECISION(10));
 	if (!text)
 		return sba_fail_nomem(err);
 	int rc = sba_random_hex(random, 8, err);

@@ -40,11 +40,13 @@ static void describe(const struct sba_audit_row *row, const json_t *p, char *lin
 		snprintf(line, size, "command: %.600s  exit %lld", argv ? argv : "",
 			 (long long)num(p, "exit_status"));
 	} else if (!strcmp(row->kind, "transfer")) {
-		snprintf(line, size, "transfer: %.300s -> %.300s  %s, %lld refused%s%.200s",
-			 str(p, "from"), str(p, "to"),
-			 sba_format_size(num(p, "bytes"), bytes, sizeof(bytes)),
-			 (long long)num(p, "refused_count"), *str(p, "error") ? ": " : "",
-			 str(p, "error"));
+		char refused[48] = "";
+		if (num(p, "refused_count"))
+			snprintf(refused, sizeof(refused), ", %lld refused",
+				 (long long)num(p, "refused_count"));
+		snprintf(line, size, "transfer: %.300s -> %.300s  %s%s%s%.200s", str(p, "from"),
+			 str(p, "to"), sba_format_size(num(p, "bytes"), bytes, sizeof(bytes)),
+			 refused, *str(p, "error") ? ": " : "", str(p, "error"));
 	} else if (!strcmp(row->kind, "connection")) {
 		bool allowed = json_is_true(json_object_get(p, "allowed"));
 		snprintf(line, size, "network: %.255s:%lld %s%s%.300s", str(p, "host"),

@@ -78,9 +78,11 @@ char *cli_audit_argv(const json_t *payload)
 	return line;
 }
 
-/* Paths are bytes. */
-static void put_path(json_t *j, const char *key, const char *path)
+/* Paths are bytes. One of ours says where it is, whatever folder we were in. */
+static void put_path(json_t *j, const char *key, const char *path, bool here)
 {
+	CLI_FREE char *real = here && path ? realpath(path, NULL) : NULL;
+	path = real ? real : path ? path : "-";
 	CLI_FREE char *visible = sba_visible(path, strlen(path), true);
 	if (visible)
 		json_object_set_new(j, key, json_string(visible));
@@ -91,8 +93,8 @@ json_t *cli_record_transfer(const struct cli_moved *m)
 	json_t *j = json_pack("{s:s}", "direction", m->in ? "in" : "out");
 	if (!j)
 		return NULL;
-	put_path(j, "from", m->from ? m->from : "-");
-	put_path(j, "to", m->to ? m->to : "-");
+	put_path(j, "from", m->from, m->in);
+	put_path(j, "to", m->to, !m->in);
 	if (m->report) {
 		json_object_set_new(j, "files", json_integer((json_int_t)m->report->files));
 		json_object_set_new(j, "directories",
