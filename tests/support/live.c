@@ -163,6 +163,8 @@ int live_begin(void **state)
 	/* No configuration of whoever runs the tests. */
 	setenv("XDG_CONFIG_HOME", live.dir, 1);
 	unsetenv("SANDBOX_AGENT_CONFIG");
+	/* Nor records of ours among theirs. */
+	setenv("SANDBOX_AGENT_AUDIT_ROOT", live_path("audit"), 1);
 	/* Before the first thread. */
 	if (hire_janitor() < 0)
 		return -1;
