@@ -15,10 +15,11 @@ enum { KEEP_MEMORY = 4 * SBA_AUDIT_BATCH };
 
 void sba_audit_turn_give_up(struct sba_audit_turn *t, const struct sba_error *why)
 {
-	if (t->dead)
-		return;
+	pthread_mutex_lock(&t->trouble_lock);
+	if (!t->dead)
+		t->trouble = *why;
 	t->dead = true;
-	t->trouble = *why;
+	pthread_mutex_unlock(&t->trouble_lock);
 }
 
 bool sba_audit_turn_trouble(struct sba_audit_turn *t, struct sba_error *err)
@@ -26,7 +27,9 @@ bool sba_audit_turn_trouble(struct sba_audit_turn *t, struct sba_error *err)
 	if (!t || !t->dead || t->told)
 		return false;
 	t->told = true;
+	pthread_mutex_lock(&t->trouble_lock);
 	*err = t->trouble;
+	pthread_mutex_unlock(&t->trouble_lock);
 	return true;
 }
 
@@ -62,9 +65,9 @@ static int write_out(struct sba_audit_turn *t, int fd, struct sba_buf *b, const 
 	return rc;
 }
 
-void sba_audit_turn_flush(struct sba_audit_turn *t)
+void sba_audit_turn_write(struct sba_audit_turn *t)
 {
-	if (!t || t->dead)
+	if (t->dead)
 		return;
 	if (t->raw.len && write_out(t, t->folder.raw_fd, &t->raw, SBA_AUDIT_RAW) < 0)
 		return;
@@ -75,12 +78,12 @@ void sba_audit_turn_flush(struct sba_audit_turn *t)
 static void flush_if_much(struct sba_audit_turn *t)
 {
 	if (t->raw.len + t->events.len >= SBA_AUDIT_BATCH || t->events.failed)
-		sba_audit_turn_flush(t);
+		sba_audit_turn_write(t);
 }
 
-void sba_audit_turn_raw(struct sba_audit_turn *t, const char *data, size_t len)
+void sba_audit_turn_take_raw(struct sba_audit_turn *t, const char *data, size_t len)
 {
-	if (!t || t->dead || t->over || len == 0)
+	if (t->dead)
 		return;
 	if (t->line_ended) {
 		t->at.line++;
@@ -91,7 +94,7 @@ void sba_audit_turn_raw(struct sba_audit_turn *t, const char *data, size_t len)
 	/* A big piece goes out as it is. */
 	if (len >= SBA_AUDIT_BATCH) {
 		struct sba_error err = { 0 };
-		sba_audit_turn_flush(t);
+		sba_audit_turn_write(t);
 		if (!t->dead && sba_write_all(t->folder.raw_fd, data, len, &err) < 0) {
 			sba_wrap(&err, err.code, "%s/" SBA_AUDIT_RAW, sba_audit_turn_path(t));
 			sba_audit_turn_give_up(t, &err);
@@ -189,10 +192,9 @@ static void put_delta(struct sba_audit_turn *t, const struct sba_audit_place *at
 	sba_buf_drop(&t->held, safe);
 }
 
-void sba_audit_turn_event(void *user, const struct sba_event *e)
+void sba_audit_turn_take_event(struct sba_audit_turn *t, const struct sba_event *e)
 {
-	struct sba_audit_turn *t = user;
-	if (!t || t->dead || t->over)
+	if (t->dead)
 		return;
 	const struct sba_audit_place at = place_of(t, e);
 	bool text = e->text && (e->kind == SBA_EVENT_TEXT || e->kind == SBA_EVENT_THINKING);
@@ -270,6 +272,7 @@ int sba_audit_turn_begin(struct sba_audit *a, const struct sba_audit_begin *b,
 		return sba_fail_nomem(err);
 	sba_audit_ask_digest(a);
 	t->audit = a;
+	pthread_mutex_init(&t->trouble_lock, NULL);
 	t->folder = (struct sba_audit_folder)SBA_AUDIT_FOLDER_INIT;
 	t->events_fd = -1;
 	t->aside = b->aside;

@@ -10,7 +10,8 @@
 struct sba_audit_turn {
 	struct sba_audit *audit;
 	struct sba_audit_folder folder;
-	json_t *status, *entry; /* the entry is in the status */
+	json_t *status, *entry;      /* the entry is in the status */
+	struct sba_audit_feed *feed; /* NULL once it is over */
 	int events_fd;
 	struct sba_buf raw, events;
 	int64_t number;
@@ -26,11 +27,27 @@ struct sba_audit_turn {
 	bool aside, over;
 	atomic_bool dead; /* nothing more is written; trouble says why */
 	bool told;
-	struct sba_error trouble;
+	pthread_mutex_t trouble_lock;
+	struct sba_error trouble; /* the first */
 	char *path;
 };
 
+/* ---- feed.c: the thread that writes; between its beginning and its end all but the
+ * feed is that thread's ---- */
+
+struct sba_audit_feed;
+int sba_audit_feed_open(struct sba_audit_turn *t, struct sba_error *err) SBA_MUST_CHECK;
+/* All that was said is written then; NULL is allowed. */
+void sba_audit_feed_close(struct sba_audit_turn *t);
+/* Waits until all that was said is written; for tests. */
+void sba_audit_turn_settle(struct sba_audit_turn *t);
+
 /* ---- turn.c ---- */
+
+void sba_audit_turn_take_raw(struct sba_audit_turn *t, const char *data, size_t len);
+void sba_audit_turn_take_event(struct sba_audit_turn *t, const struct sba_event *e);
+/* What was taken goes to the files. */
+void sba_audit_turn_write(struct sba_audit_turn *t);
 
 /* The record ends here, for that reason. */
 void sba_audit_turn_give_up(struct sba_audit_turn *t, const struct sba_error *why);

@@ -97,7 +97,7 @@ static void put_prompt(struct sba_audit_turn *t, const struct sba_audit_begin *b
 		sba_audit_text(t->audit, b->prompt, b->prompt_len, SBA_AUDIT_PROMPT_EVENT_MAX),
 		"bytes", (json_int_t)b->prompt_len, "aside", b->aside);
 	sba_audit_turn_put(t, "prompt", j);
-	sba_audit_turn_flush(t);
+	sba_audit_turn_write(t);
 }
 
 int sba_audit_turn_start(struct sba_audit_turn *t, const struct sba_audit_begin *b,
@@ -119,7 +119,8 @@ int sba_audit_turn_start(struct sba_audit_turn *t, const struct sba_audit_begin 
 		rc = add_entry(t, b, err);
 	if (rc == 0)
 		rc = sba_audit_status_save(t->folder.fd, t->status, err);
-	if (rc == 0)
-		put_prompt(t, b);
-	return rc;
+	if (rc < 0)
+		return rc;
+	put_prompt(t, b);
+	return sba_audit_feed_open(t, err);
 }

@@ -85,6 +85,7 @@ void sba_audit_turn_end(struct sba_audit_turn *t, const struct sba_audit_end *e)
 	if (!t || t->over)
 		return;
 	t->over = true;
+	sba_audit_feed_close(t);
 	if (e->session && *e->session)
 		sba_audit_turn_session(t, e->session);
 	SBA_JSON json_t *said = outcome(t, e);
@@ -94,7 +95,7 @@ void sba_audit_turn_end(struct sba_audit_turn *t, const struct sba_audit_end *e)
 		sba_audit_turn_let_go(t);
 		put_result(t, said, e);
 	}
-	sba_audit_turn_flush(t);
+	sba_audit_turn_write(t);
 	close_entry(t);
 	if (t->dead)
 		json_object_set_new(t->entry, "incomplete", json_true());
@@ -120,6 +121,7 @@ void sba_audit_turn_free(struct sba_audit_turn *t)
 	sba_buf_fini(&t->events);
 	sba_buf_fini(&t->held);
 	json_decref(t->status);
+	pthread_mutex_destroy(&t->trouble_lock);
 	free(t->path);
 	free(t);
 }

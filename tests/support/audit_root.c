@@ -94,6 +94,7 @@ void audit_say_session(struct sba_audit_turn *t, const char *session)
 		.kind = SBA_EVENT_SESSION, .time_ms = sba_unix_ms(), .session = session, .raw = line
 	};
 	sba_audit_turn_event(t, &e);
+	sba_audit_turn_settle(t);
 }
 
 void audit_end(struct sba_audit_turn *take_t)

@@ -3,7 +3,7 @@
 #ifndef SBA_TEST_AUDIT_ROOT_H
 #define SBA_TEST_AUDIT_ROOT_H
 
-#include "audit/private.h"
+#include "audit/turn.h"
 
 /* Setup and teardown of each test. */
 int audit_root_begin(void **state);

@@ -188,7 +188,7 @@ static void a_reader_sees_what_is_written_while_it_looks(void **state)
 	assert_int_equal(sba_audit_reader_next(r, 0, &row, NULL), 0);
 	assert_true(sba_audit_reader_busy(r));
 	audit_say(t, "x\n", SBA_EVENT_TEXT, "live");
-	sba_audit_turn_flush(t);
+	sba_audit_turn_settle(t);
 	struct pollfd p = { .fd = sba_audit_reader_fd(r), .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 5000), 1);
 	assert_int_equal(sba_audit_reader_next(r, 5000, &row, NULL), 1);

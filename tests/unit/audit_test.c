@@ -147,7 +147,7 @@ static void lines_are_right_after_a_writer_that_was_killed(void **state)
 	struct sba_audit *a = audit_open("box", NULL);
 	struct sba_audit_turn *t = audit_turn(a, ID);
 	audit_say(t, "one\n", SBA_EVENT_TEXT, "one");
-	sba_audit_turn_flush(t);
+	sba_audit_turn_settle(t);
 	/* What a kill leaves: an entry that never ended, and no lock. */
 	SBA_JSON json_t *killed = audit_status(ID);
 	audit_end(t);
@@ -170,7 +170,7 @@ static void what_was_said_can_be_read_while_the_turn_goes_on(void **state)
 	struct sba_audit *a = audit_open("box", NULL);
 	struct sba_audit_turn *t = audit_turn(a, NULL);
 	audit_say(t, "so far\n", SBA_EVENT_TEXT, "so far");
-	sba_audit_turn_flush(t);
+	sba_audit_turn_settle(t);
 	char path[300];
 	snprintf(path, sizeof(path), "DAY/%s/events.jsonl", audit_folder("pending-"));
 	SBA_FREE char *events = audit_read(path);
@@ -429,9 +429,9 @@ static void two_writers_of_one_session_do_not_mix(void **state)
 	struct sba_audit_turn *x = audit_turn(a, ID), *y = audit_turn(b, ID);
 	for (int i = 0; i < 50; i++) {
 		audit_say(x, "of x\n", SBA_EVENT_TEXT, "of x");
-		sba_audit_turn_flush(x);
+		sba_audit_turn_settle(x);
 		audit_say(y, "of y\n", SBA_EVENT_TEXT, "of y");
-		sba_audit_turn_flush(y);
+		sba_audit_turn_settle(y);
 	}
 	audit_end(x);
 	audit_end(y);

@@ -239,7 +239,7 @@ static int write_much(struct sba_audit_turn *t, struct sba_error *err)
 	line[sizeof(line) - 1] = '\0';
 	for (int i = 0; i < 1000; i++) {
 		audit_say(t, line, SBA_EVENT_TEXT, line);
-		sba_audit_turn_flush(t);
+		sba_audit_turn_settle(t);
 		told += sba_audit_turn_trouble(t, err);
 	}
 	return told;
