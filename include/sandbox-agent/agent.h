@@ -84,7 +84,7 @@ struct sba_turn_options {
 	const char *prompt;      /* UTF-8 or not, any size; required and not empty */
 	size_t prompt_len;       /* 0: strlen */
 	int64_t timeout_ms;      /* of the turn; default 30 min; -1: none */
-	int64_t idle_timeout_ms; /* no event, no byte; default 10 min; -1: none */
+	int64_t idle_timeout_ms; /* no event, no byte, no CPU used; default 10 min; -1: none */
 	const char *workdir;     /* NULL: /workspace */
 	int64_t wait_ms; /* for a turn under way, of whatever client; 0: not at all, -1: for ever */
 	/* A side branch: answers with what the main session knows and leaves it, byte for

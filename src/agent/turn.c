@@ -101,8 +101,7 @@ static int64_t watch(struct sba_turn *t)
 		if (now >= next)
 			end_process(t, BY_GRACE);
 	} else if (t->idle_ms != SBA_NEVER) {
-		next = t->last_byte_ms + t->idle_ms;
-		if (now >= next)
+		if (sba_turn_is_idle(t, now, &next))
 			end_process(t, BY_IDLENESS);
 	}
 	if (t->ended_by != BY_ITSELF || next == SBA_NEVER)
@@ -168,7 +167,7 @@ static int wait_bytes(struct sba_turn *t, int64_t deadline_ms, struct sba_error 
 	}
 	if (n <= 0)
 		return WAIT_OVER;
-	t->last_byte_ms = sba_now_ms();
+	t->last_use_ms = sba_now_ms();
 	if (which == SBA_STDERR) {
 		keep_stderr(t, data, (size_t)n);
 	} else {

@@ -32,8 +32,12 @@ struct sba_turn {
 	bool stdin_closed;
 	atomic_bool canceled;
 	enum ended_by ended_by;
-	int64_t began_ms, last_byte_ms, done_ms;
+	int64_t began_ms, last_use_ms, done_ms;
 	int64_t idle_ms; /* SBA_NEVER: no limit */
+	struct {
+		int64_t at_ms, next_ms; /* the last look, and when the next one is due */
+		int64_t used_ns;        /* by then, since the sandbox began */
+	} cpu;
 	bool over;
 	bool session_kept;
 	int64_t oom_kills, pids_refused; /* that the caller has been told of */
@@ -59,6 +63,12 @@ void sba_turn_audit_look(struct sba_turn *t);
 void sba_turn_audit_end(struct sba_turn *t);
 /* It could not begin. */
 void sba_turn_audit_failed(struct sba_turn *t, const struct sba_error *why);
+
+/* ---- idle.c ---- */
+
+/* Whether it has been idle for too long: no byte, and no CPU used. *ret_next: when to
+ * ask again. */
+bool sba_turn_is_idle(struct sba_turn *t, int64_t now, int64_t *ret_next);
 
 /* ---- turn_end.c ---- */
 

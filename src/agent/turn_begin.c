@@ -107,6 +107,6 @@ int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o, struct 
 		sba_turn_audit_begin(t);
 		rc = start_process(t, o, err);
 	}
-	t->began_ms = t->last_byte_ms = sba_now_ms();
+	t->began_ms = t->last_use_ms = sba_now_ms();
 	return rc;
 }

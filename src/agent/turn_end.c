@@ -105,7 +105,8 @@ static void judge_ours(struct sba_turn *t)
 	case BY_IDLENESS:
 		sba_format_duration(t->idle_ms, span, sizeof(span));
 		t->result.verdict = SBA_VERDICT_IDLE_TIMEOUT;
-		sba_fail(&t->result.error, SBA_ETIMEOUT, "%s: nothing came from it for %s",
+		sba_fail(&t->result.error, SBA_ETIMEOUT,
+			 "%s: nothing came from it for %s, nor did it compute",
 			 t->agent->driver->name, span);
 		break;
 	case BY_LOOP:

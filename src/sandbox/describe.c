@@ -8,7 +8,7 @@
 
 #include "channel/protocol.h"
 
-enum { STOP_NOTHING = 3 };
+enum { STOP_NOTHING = 3, CPU_MS = 3000 };
 
 /* Environment values may be secrets of the user's: names only. */
 static void hide_values(json_t *inspect)
@@ -81,6 +81,26 @@ int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_erro
 	if (!text)
 		return sba_fail_nomem(err);
 	*ret_json = text;
+	return 0;
+}
+
+/* Without one-shot the engine waits for a second sample, a second later. */
+int sba_sandbox_cpu(struct sba_sandbox *s, int64_t *ret_ns, struct sba_error *err)
+{
+	char path[SBA_ID_MAX + 64];
+	SBA_JSON json_t *j = NULL;
+	snprintf(path, sizeof(path), "/containers/%s/stats?stream=false&one-shot=true",
+		 s->container);
+	const struct sba_request request = { .method = "GET",
+					     .path = path,
+					     .tried = "ask for use" };
+	int rc = sba_engine_call(s->engine, &request, sba_engine_until(s->engine, CPU_MS), &j, err);
+	if (rc < 0)
+		return rc;
+	int64_t ns = sba_json_int(j, "cpu_stats.cpu_usage.total_usage", -1);
+	if (ns < 0)
+		return sba_fail(err, SBA_EPROTO, "the engine tells no CPU time");
+	*ret_ns = ns;
 	return 0;
 }
 

@@ -35,6 +35,9 @@ void sba_process_losses(const struct sba_process *p, int64_t *ret_oom_kills,
 int sba_sandbox_set_agent(struct sba_sandbox *s, const struct sba_sandbox_options *options,
 			  struct sba_error *err) SBA_MUST_CHECK;
 
+/* CPU time that all in it has used since it began, in ns. */
+int sba_sandbox_cpu(struct sba_sandbox *s, int64_t *ret_ns, struct sba_error *err) SBA_MUST_CHECK;
+
 /* A folder of the sandbox's user, and those above it, where they are missing. */
 int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path,
 			 struct sba_error *err) SBA_MUST_CHECK;

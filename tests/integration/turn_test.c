@@ -187,6 +187,87 @@ static void a_silent_cli_runs_into_the_idle_timeout(void **state)
 	assert_true(c.took_ms < 20000);
 }
 
+static void a_cli_that_computes_in_silence_is_not_idle(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	RUN(&c, "-q", "run", FAKE, "--idle-timeout", "3s", "compute");
+	live_assert_says(&c, 0, NULL);
+	assert_string_equal(c.out.data, "heard compute\n");
+}
+
+static void every_end_is_one_verdict_and_its_status(void **state)
+{
+	static const struct {
+		const char *prompt, *verdict;
+		int status, http;
+		bool retry;
+	} rows[] = {
+		{ "hello", "ok", 0, 0, false },
+		{ "crash", "agent_failed", 1, 0, false },
+		{ "mute", "no_answer", 1, 0, false },
+		{ "refused 401", "model_error", 1, 401, false },
+		{ "refused 529", "model_error", 1, 529, true },
+		{ "stubborn", "timeout", 124, 0, false },
+		{ "silent", "idle_timeout", 124, 0, false },
+	};
+	LIVE_CHILD up, rm;
+	(void)state;
+	RUN(&up, "up", FAKE, "--name", "judged");
+	live_assert_says(&up, 0, NULL);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(rows); i++) {
+		LIVE_CHILD c;
+		bool late = strcmp(rows[i].verdict, "timeout") == 0;
+		RUN(&c, "--json", "chat", "judged", "--timeout", late ? "2s" : "60s",
+		    "--idle-timeout", late ? "60s" : "2s", rows[i].prompt);
+		SBA_JSON json_t *lines = live_json_lines(&c);
+		const json_t *result = live_json_line(lines, "result");
+		assert_string_equal(sba_json_str(result, "verdict"), rows[i].verdict);
+		assert_int_equal(c.status, rows[i].status);
+		assert_int_equal(sba_json_int(result, "http_status", 0), rows[i].http);
+		assert_int_equal(sba_json_bool(result, "retry", false), rows[i].retry);
+	}
+	RUN(&rm, "rm", "judged");
+	live_assert_says(&rm, 0, NULL);
+}
+
+/* Begins a turn that hangs, and does `harm` to it; its last object. */
+static void assert_harmed(void (*harm)(struct live_child *), const char *verdict, int status)
+{
+	LIVE_CHILD c;
+	const char *const argv[] = { "--json", "run", FAKE, "--name", "harmed", "hang", NULL };
+	live_start(&c, &(struct live_start){ .argv = argv });
+	live_child_await(&c, "working", 30000);
+	harm(&c);
+	live_child_end(&c, 30000);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	assert_string_equal(sba_json_str(live_json_line(lines, "result"), "verdict"), verdict);
+	assert_int_equal(c.status, status);
+	live_await_no_containers(20000);
+}
+
+static void by_signal(struct live_child *c)
+{
+	kill(c->pid, SIGINT);
+}
+
+static void by_death(struct live_child *c)
+{
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	(void)c;
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "harmed", &s, &err), 0);
+	live_kill_container(sba_sandbox_container(s));
+	sba_sandbox_close(s);
+}
+
+static void an_end_from_outside_is_one_verdict_too(void **state)
+{
+	(void)state;
+	assert_harmed(by_signal, "canceled", 130);
+	assert_harmed(by_death, "sandbox_broken", 4);
+}
+
 static void a_stubborn_cli_is_ended_at_the_timeout_with_its_children(void **state)
 {
 	(void)state;
@@ -349,6 +430,9 @@ int main(void)
 		LIVE_TEST(a_cli_that_stays_after_its_last_word_is_ended_and_its_answer_kept),
 		LIVE_TEST(a_cli_that_goes_on_after_its_last_word_is_let),
 		LIVE_TEST(a_silent_cli_runs_into_the_idle_timeout),
+		LIVE_TEST(a_cli_that_computes_in_silence_is_not_idle),
+		LIVE_TEST(every_end_is_one_verdict_and_its_status),
+		LIVE_TEST(an_end_from_outside_is_one_verdict_too),
 		LIVE_TEST(a_stubborn_cli_is_ended_at_the_timeout_with_its_children),
 		LIVE_TEST(a_cli_that_crashes_is_told_with_its_words),
 		LIVE_TEST(a_cli_that_says_nothing_is_no_success),

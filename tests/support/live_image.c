@@ -28,6 +28,8 @@ static const char fake_claude[] =
 	"rest=$(wc -c)\n"
 	"case $prompt in\n"
 	"silent) exec sleep 4243 ;;\n"
+	"compute) end=$(($(date +%s) + 6)); while [ $(date +%s) -lt $end ]; do\n"
+	"  i=0; while [ $i -lt 9999 ]; do i=$((i + 1)); done; done ;;\n"
 	"esac\n"
 	"printf '%s\\n' \"$init\"\n"
 	"case $prompt in\n"
@@ -51,6 +53,8 @@ static const char fake_claude[] =
 	"  say survived; result survived ;;\n"
 	"crash) echo 'fatal: the fake broke' >&2; exit 3 ;;\n"
 	"mute) exit 0 ;;\n"
+	"refused*) printf '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,"
+	"\"api_error_status\":%d,\"result\":\"API Error\"}\\n' ${prompt#refused }; exit 1 ;;\n"
 	"--count*) say \"got $((64 + rest))\"; result \"got $((64 + rest))\" ;;\n"
 	"*) say \"heard $prompt\"; result \"heard $prompt\" ;;\n"
 	"esac\n";
