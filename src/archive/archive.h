@@ -88,6 +88,7 @@ struct sba_pack_options {
 	uint32_t uid, gid;          /* every entry's owner */
 	bool set_id;                /* set-id bits come along */
 	int64_t fixed_mtime;        /* for reproducible contexts; < 0: each file's own */
+	const char *beneath;        /* repack: the first name of every path, which is taken off */
 	/* Told now and then; may be NULL. */
 	void (*progress)(void *user, uint64_t bytes, uint64_t files);
 	void *user;
@@ -187,5 +188,22 @@ int sba_tar_one_stream(sba_tar_read_fn *read, void *user, sba_tar_sink_fn *sink,
 /* The content of the one regular file in the tar; SBA_EREFUSED if it is something else. */
 int sba_tar_one_file(sba_tar_read_fn *read, void *user, size_t max, struct sba_buf *ret,
 		     struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- a tar, entry by entry (each.c) ---- */
+
+struct sba_tar_seen {
+	const char *name; /* bytes, as it stands there; lent for the call */
+	char type;        /* '0' file, '1' hard link, '2' symlink, '5' directory; '?' else */
+	uint64_t size;    /* of a file */
+};
+struct sba_tar_visitor {
+	/* 0: its content goes to `sink`; 1: it is passed over; negative breaks off. */
+	int (*entry)(void *user, const struct sba_tar_seen *seen, struct sba_error *err);
+	sba_tar_sink_fn *sink; /* NULL if every entry is passed over */
+	void *user;
+};
+/* To the end of the transport. Nothing is judged here. SBA_EPROTO: broken or cut. */
+int sba_tar_each(sba_tar_read_fn *read, void *user, const struct sba_tar_visitor *v,
+		 struct sba_error *err) SBA_MUST_CHECK;
 
 #endif

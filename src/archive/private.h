@@ -142,6 +142,10 @@ struct sba_tar_piece {
 int sba_tar_in_data(struct sba_tar_in *in, uint64_t size, struct sba_tar_piece *ret,
 		    struct sba_error *err) SBA_MUST_CHECK;
 
+/* The whole content, holes as zeros, to the sink (one_file.c). */
+int sba_tar_in_content(struct sba_tar_in *in, uint64_t size, sba_tar_sink_fn *sink, void *user,
+		       struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- content of landed files (content.c) ---- */
 
 /* Writes at an offset of a new file; blocks of zeros become holes. *ret_end is

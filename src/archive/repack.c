@@ -70,6 +70,19 @@ static bool clean(const char *name, char ret[SBA_LAND_PATH_MAX])
 	return len == 0 || sba_path_components(ret) > 0;
 }
 
+/* Takes the folder off that everything lies in; false: this does not. */
+static bool take_off(const char *beneath, char name[SBA_LAND_PATH_MAX])
+{
+	size_t len = beneath ? strlen(beneath) : 0;
+	if (len == 0 || name[0] == '\0')
+		return true;
+	if (strncmp(name, beneath, len) != 0 || (name[len] != '/' && name[len] != '\0'))
+		return false;
+	len += name[len] == '/';
+	memmove(name, name + len, strlen(name + len) + 1);
+	return true;
+}
+
 static int leave_out(struct sba_repack *r, const char *name, enum sba_refusal why)
 {
 	r->report.left_out++;
@@ -96,7 +109,10 @@ static char type_of(struct sba_repack *r, struct archive_entry *e, enum sba_refu
 {
 	*why = SBA_REFUSED_NAME;
 	if (archive_entry_hardlink(e))
-		return clean(archive_entry_hardlink(e), r->link) && r->link[0] ? '1' : '\0';
+		return clean(archive_entry_hardlink(e), r->link) &&
+				       take_off(r->options.beneath, r->link) && r->link[0]
+			       ? '1'
+			       : '\0';
 	switch (archive_entry_filetype(e)) {
 	case AE_IFREG:
 		return '0';
@@ -126,7 +142,7 @@ static int start_entry(struct sba_repack *r, struct archive_entry *e, struct sba
 {
 	const char *path = archive_entry_pathname(e);
 	enum sba_refusal why;
-	if (!path || !clean(path, r->name))
+	if (!path || !clean(path, r->name) || !take_off(r->options.beneath, r->name))
 		return leave_out(r, path, SBA_REFUSED_NAME);
 	char type = type_of(r, e, &why);
 	if (r->name[0] == '\0')

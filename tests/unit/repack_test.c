@@ -55,6 +55,28 @@ static int repack(struct sba_buf *tar, size_t piece, const struct sba_pack_optio
 	return (int)n;
 }
 
+static void a_folder_around_everything_is_taken_off(void **state)
+{
+	(void)state;
+	SBA_BUF struct sba_buf in = SBA_BUF_INIT(1 << 20), out = SBA_BUF_INIT(1 << 20),
+			       names = SBA_BUF_INIT(1 << 20);
+	struct sba_error err = { 0 };
+	struct left_out left = { 0 };
+	const struct sba_pack_options o = {
+		.fixed_mtime = -1, .beneath = "work", .left_out = on_left_out, .user = &left
+	};
+	tar_dir(&in, "work");
+	tar_file(&in, "work/a", "x");
+	tar_add(&in, &(struct tar_entry){ .type = '1', .name = "work/hard", .link = "work/a" });
+	tar_add(&in, &(struct tar_entry){ .type = '2', .name = "work/out", .link = "../etc" });
+	tar_file(&in, "workbench", "beside it");
+	tar_end(&in);
+	assert_int_equal(repack(&in, 0, &o, &out, &err), 0);
+	list(&out, &names);
+	assert_string_equal(names.data, "a:0:644:0 hard:1:644:0 ");
+	assert_int_equal(left.n, 2);
+}
+
 static void names_are_cleaned_and_owners_ours(void **state)
 {
 	(void)state;
@@ -142,6 +164,7 @@ static void a_cut_or_broken_tar_is_an_error_that_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_folder_around_everything_is_taken_off),
 		cmocka_unit_test(names_are_cleaned_and_owners_ours),
 		cmocka_unit_test(what_leads_out_or_is_special_is_left_out_and_told),
 		cmocka_unit_test(a_sparse_file_comes_with_its_zeros),
