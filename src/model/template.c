@@ -127,6 +127,33 @@ static void fill_path(const struct sba_model_vars *v, const char *arg, struct sb
 	sba_buf_put(ret, found, n);
 }
 
+static bool has_text(const json_t *j, const char *text)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+	if (json_is_string(j))
+		return strstr(json_string_value(j), text) != NULL;
+	/* jansson takes no const, but only reads. */
+	json_object_foreach((json_t *)(uintptr_t)j, key, member)
+	{
+		if (has_text(member, text))
+			return true;
+	}
+	json_array_foreach(j, i, member)
+	{
+		if (has_text(member, text))
+			return true;
+	}
+	return false;
+}
+
+/* What a CLI tells its model beside the conversation: rules, skills, tools. */
+static void fill_has(const struct sba_model_vars *v, const char *arg, struct sba_buf *ret)
+{
+	sba_buf_puts(ret, has_text(v->request->doc, arg) ? "yes" : "no");
+}
+
 static const struct {
 	const char *name;
 	fill_fn *fill;
@@ -142,6 +169,7 @@ static const struct {
 	{ "tool_output", fill_tool_output, false },
 	{ "history", fill_history, false },
 	{ "user_texts", fill_user_texts, false },
+	{ "has", fill_has, true },
 };
 
 /* One {{name}} or {{name:arg}} in a text. */

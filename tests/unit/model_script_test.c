@@ -265,6 +265,19 @@ static void templates_tell_prompt_history_and_tool_output(void **state)
 	check_text(chat, all, body, "{{history}}/2/APPLE | {{history}}/out/{{ not }}/{{x");
 }
 
+static void a_template_tells_whether_a_text_is_anywhere_in_the_request(void **state)
+{
+	static const char script[] = ANY(TEXT("{{has:a rule}} {{has:no rule}} {{has:cat}}"));
+	(void)state;
+	check_text(chat, script,
+		   CHAT("{\"role\":\"system\",\"content\":\"this is a rule\"}," USER("x")),
+		   "yes no no");
+	check_text(responses, script,
+		   "{\"input\":[{\"role\":\"developer\",\"content\":[{\"type\":\"input_text\","
+		   "\"text\":\"a rule\"}]}," USER("x") "]}",
+		   "yes no no");
+}
+
 static void path_template_takes_a_fitting_path_of_the_prompt(void **state)
 {
 	static const char script[] = ANY(TEXT("{{path:/d/qs.py}} {{path}}"));
@@ -499,6 +512,7 @@ int main(void)
 		TEST(steps_beyond_the_last_stay_or_start_over),
 		TEST(only_the_users_own_text_counts),
 		TEST(templates_tell_prompt_history_and_tool_output),
+		TEST(a_template_tells_whether_a_text_is_anywhere_in_the_request),
 		TEST(path_template_takes_a_fitting_path_of_the_prompt),
 		TEST(nul_in_a_prompt_becomes_a_replacement_character),
 		TEST(fill_repeats_the_text_to_whole_characters),
