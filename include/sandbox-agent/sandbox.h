@@ -143,6 +143,10 @@ SBA_API int sba_pool_drain(struct sba_engine *e, const char *prefix, const char 
  * frees with free(). */
 SBA_API int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err);
 
+/* The variables that it was given (options.env), NULL-ended; the caller frees. */
+SBA_API int sba_sandbox_env_names(struct sba_sandbox *s, char ***ret, struct sba_error *err);
+SBA_API void sba_env_names_free(char **names); /* NULL is allowed */
+
 /* What a sandbox may use, as the engine keeps it; 0: no limit. */
 struct sba_sandbox_limits {
 	int64_t memory; /* bytes */

@@ -70,13 +70,22 @@ enum {
 	SBA_SESSIONS_MAX = 10000,        /* listed of one sandbox */
 	SBA_HOME_MAX = 4 * SBA_KIB,      /* the path of a home inside */
 	SBA_SCRATCH_MAX = 64,            /* the path of a turn's own folder inside */
-	SBA_SESSION_LOOK = 512 * SBA_KIB, /* read of each for a list */
-	SBA_DRIVER_NAME_MAX = 40,         /* a driver's name; it goes into labels */
-	SBA_KEPT_MAX = 1024,              /* what a driver keeps from turn to turn */
+	SBA_SESSION_LOOK = 512 * SBA_KIB,     /* read of each for a list */
+	SBA_PARTS_MAX = 64,                   /* of a dump: a session and its parents */
+	SBA_MANIFEST_MAX = 256 * SBA_KIB,     /* of a dump */
+	SBA_DUMP_FILES_MAX = 4 * 1000 * 1000, /* entries of a dump's workspace */
+	SBA_REMEMBERED_MAX = 64,              /* sessions whose tokens are remembered */
+	SBA_RULES_MAX = SBA_MIB,              /* instructions that are set */
+	SBA_SKILL_TEXT_MAX = SBA_MIB,         /* one SKILL.md */
+	SBA_SKILL_LOOK = 8 * SBA_KIB,         /* read of it for a list */
+	SBA_SKILLS_MAX = 1000,                /* listed, or added at once */
+	SBA_SKILL_NAME_MAX = 200,             /* the name of its folder */
+	SBA_DRIVER_NAME_MAX = 40,             /* a driver's name; it goes into labels */
+	SBA_KEPT_MAX = 1024,                  /* what a driver keeps from turn to turn */
 	SBA_NOTICES_MAX = 32,      /* of one turn; the inside can be refused as often as it likes */
 	SBA_OPEN_CALLS_MAX = 1024, /* tool calls without a result yet */
 	SBA_SUMMARY_MAX = 256,     /* one line about a tool call */
-	SBA_STATE_MAX = 64 * SBA_KIB, /* state.json, which the inside may have written */
+	SBA_STATE_MAX = 256 * SBA_KIB, /* state.json, which the inside may have written */
 
 	/* audit */
 	SBA_AUDIT_BATCH = 64 * SBA_KIB,              /* said and not yet written */
