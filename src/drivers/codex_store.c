@@ -77,7 +77,15 @@ static const struct sba_file_store files = {
 	.put_path = put_path,
 	.rehead = rehead,
 	.look = look,
+	.keeps_path = true,
 };
+
+/* NULL: its name does not say one. */
+static const char *parent_id(const struct sba_part *part)
+{
+	const char *colon = strchr(part->name, ':');
+	return colon && sba_session_id_valid(colon + 1) ? colon + 1 : NULL;
+}
 
 static json_t *head_of(const struct sba_part *part)
 {
@@ -106,20 +114,31 @@ static int dump(const struct sba_store *st, const struct sba_inside *in, const c
 	return 0;
 }
 
+/* All of them before any is put in. */
+static int check_parts(const struct sba_parts *parts, struct sba_error *err)
+{
+	for (size_t i = 0; i < parts->n; i++) {
+		SBA_JSON json_t *head = head_of(&parts->v[i]);
+		const char *type = sba_json_str(head, "type");
+		if (!type || strcmp(type, "session_meta") != 0 ||
+		    !json_is_object(json_object_get(head, "payload")))
+			return sba_fail(err, SBA_EPROTO, "this is no session of codex");
+		if (i > 0 && !parent_id(&parts->v[i]))
+			return sba_fail(err, SBA_EPROTO, "a part of the dump has no session's id");
+	}
+	return 0;
+}
+
 static int load(const struct sba_store *st, const struct sba_inside *in,
 		const struct sba_parts *parts, const char *was, const char *id,
 		struct sba_error *err)
 {
-	int rc = 0;
+	int rc = check_parts(parts, err);
 	(void)was;
 	/* The parents first: what is half loaded is not yet a session that lacks one. */
-	for (size_t i = parts->n; rc == 0 && i-- > 0;) {
-		const char *colon = strchr(parts->v[i].name, ':');
-		const char *name = i == 0 ? id : colon ? colon + 1 : "";
-		if (!sba_session_id_valid(name))
-			return sba_fail(err, SBA_EPROTO, "a part of the dump has no session's id");
-		rc = sba_files_load_part(st->files, in, &parts->v[i], name, err);
-	}
+	for (size_t i = parts->n; rc == 0 && i-- > 0;)
+		rc = sba_files_load_part(st->files, in, &parts->v[i],
+					 i == 0 ? id : parent_id(&parts->v[i]), err);
 	return rc;
 }
 

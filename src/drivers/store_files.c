@@ -299,20 +299,30 @@ static int remove_path(const struct sba_file_store *f, const struct sba_inside *
 	return rc;
 }
 
+static int place_for(const struct sba_file_store *f, const struct sba_inside *in, const char *id,
+		     const struct found_list *before, struct sba_buf *path, struct sba_error *err)
+{
+	if (f->keeps_path && before->n > 0) {
+		sba_buf_puts(path, before->v[0].path);
+	} else {
+		root_of(f, in, path);
+		sba_buf_putc(path, '/');
+		f->put_path(path, id, in->workdir);
+	}
+	return sba_buf_check(path, "path", err);
+}
+
 int sba_files_load_part(const struct sba_file_store *f, const struct sba_inside *in,
 			const struct sba_part *part, const char *id, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(8 * SBA_KIB);
 	SBA_BUF struct sba_buf text = SBA_BUF_INIT(2 * SBA_SESSION_MAX);
 	struct found_list before = { 0 };
-	root_of(f, in, &path);
-	sba_buf_putc(&path, '/');
-	f->put_path(&path, id, in->workdir);
-	int rc = sba_buf_check(&path, "path", err);
+	int rc = find(f, in, id, &before, err);
+	if (rc == 0)
+		rc = place_for(f, in, id, &before, &path, err);
 	if (rc == 0)
 		rc = rehead(f, in, part, id, &text, err);
-	if (rc == 0)
-		rc = find(f, in, id, &before, err);
 	if (rc == 0)
 		rc = in->write(in, path.data, text.data, text.len, 0600, err);
 	for (size_t i = 0; rc == 0 && i < before.n; i++) {

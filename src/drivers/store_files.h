@@ -20,6 +20,8 @@ struct sba_file_store {
 	void (*look)(struct sba_kept *k, const json_t *line);
 	/* The same beneath the scratch folder of a turn aside; NULL: it has none. */
 	void (*scratch_path)(struct sba_buf *b, const char *id, const char *workdir);
+	/* One that is there is replaced where it is: an index has its path. */
+	bool keeps_path;
 	bool own_folder; /* a session is a folder; its file has the same name in each */
 };
 
