@@ -56,6 +56,7 @@ struct sba_agent_options {
 	/* A driver of your own, instead: lent until the handle is closed. */
 	const struct sba_driver *driver;
 	bool one_turn;      /* the sandbox ends with the turn: no state is kept for later */
+	bool no_turns;      /* only its sessions, skills and rules: no model, no key */
 	const char *model;  /* its name; NULL: the driver's default */
 	bool offline;       /* the scripted model, started with the agent's handle */
 	const char *script; /* its script (JSON text); NULL: the built-in one */
@@ -124,6 +125,8 @@ SBA_API void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret);
  * said until then is the result's text. Goes on while sba_turn_next() or
  * sba_turn_result() is called. Async-signal-safe, idempotent. */
 SBA_API void sba_turn_cancel(struct sba_turn *t);
+/* The same without the five seconds. Async-signal-safe, idempotent. */
+SBA_API void sba_turn_kill(struct sba_turn *t);
 SBA_API void sba_turn_free(struct sba_turn *t); /* NULL is allowed */
 
 /* ---- the CLI's own screen ---- */

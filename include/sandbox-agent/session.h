@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The conversations that an agent's CLI keeps in its sandbox: listed, copied,
- * taken to another sandbox, removed; and children of an agent. One thread at a
- * time, as the agent.
+ * taken to another sandbox, removed; children of an agent; and the instructions
+ * that the CLI reads. One thread at a time, as the agent.
  *
  * All of it waits for no turn: while one is under way, what would change what
- * the CLI keeps fails with SBA_EBUSY. SBA_EUNSUPPORTED: the driver cannot do it.
+ * the CLI keeps of a session fails with SBA_EBUSY. SBA_EUNSUPPORTED: the driver
+ * cannot do it. The engine handle's timeouts.session_ms bounds each.
  */
 #ifndef SANDBOX_AGENT_SESSION_H
 #define SANDBOX_AGENT_SESSION_H
@@ -27,6 +28,10 @@ struct sba_session_info {
 	const char *workdir; /* inside */
 	int64_t created_ms, updated_ms; /* UNIX time; 0: unknown */
 	bool main;                      /* the agent's next turn goes on with it */
+	/* Of the turns that were had through this library, as far as it remembers (the
+	 * last sessions that had any): those of a copy begin with its original's. */
+	int64_t turns;
+	struct sba_usage usage;
 };
 struct sba_session_list;
 /* Newest first. */
@@ -46,6 +51,79 @@ SBA_API int sba_sessions_copy(struct sba_agent *a, const char *id, char ret[SBA_
 			      struct sba_error *err);
 /* The main one too: the next turn begins anew then. SBA_ENOTFOUND. */
 SBA_API int sba_sessions_remove(struct sba_agent *a, const char *id, struct sba_error *err);
+
+/* ---- to another sandbox ---- */
+
+/* Zero means the default everywhere. */
+struct sba_dump_options {
+	const char *session; /* NULL: the main one */
+	bool workspace;      /* with the files in the agent's working directory */
+};
+/* Writes one file (docs/sessions.md) to fd, from where it stands. */
+SBA_API int sba_sessions_dump(struct sba_agent *a, const struct sba_dump_options *options, int fd,
+			      struct sba_error *err);
+
+/* What a dump says of itself. Everything in it came from a file: escape it. */
+struct sba_dump_info {
+	char agent[64];
+	char cli_version[64]; /* as the CLI said; "": it did not */
+	char image[256];
+	char session[SBA_SESSION_NAME_MAX];
+	char workdir[256];  /* inside, where it was made */
+	int64_t created_ms; /* UNIX time */
+	size_t parts;       /* the session and those that it was forked from */
+	uint64_t bytes;     /* of all parts */
+	bool workspace;     /* its files are in it */
+	uint64_t files;     /* of the workspace */
+	bool replaced;      /* by sba_sessions_load(): there was a session of that id */
+	uint64_t left_out;  /* of the workspace: links that lead out, and what is no file */
+};
+/* Reads a dump from fd and puts it in: all of it is read and checked before
+ * anything is changed. The session keeps its id, replaces one of that id, and is
+ * the main one from then on; files of the workspace replace those of the same
+ * name. SBA_EREFUSED: of another agent, damaged, or of a newer format; the text
+ * says which. ret_info may be NULL. */
+SBA_API int sba_sessions_load(struct sba_agent *a, int fd, struct sba_dump_info *ret_info,
+			      struct sba_error *err);
+
+/* ---- instructions ---- */
+
+/* They count from the next turn on. A skill is a folder with a SKILL.md that begins
+ * with its name and description:
+ *
+ *     ---
+ *     name: release-notes
+ *     description: How this project writes them.
+ *     ---
+ */
+
+/* Installs folders of this host under their own names, all or none: NULL-ended.
+ * One of the same name is replaced. SBA_EINVAL: one is no skill. SBA_EREFUSED: a link
+ * in one leads out of it. */
+SBA_API int sba_skills_add(struct sba_agent *a, const char *const *dirs, struct sba_error *err);
+
+/* Strings are lent with the list, never NULL. */
+struct sba_skill_info {
+	const char *folder; /* what it is removed by */
+	const char *name;   /* as its SKILL.md says; "" where that is broken */
+	const char *description;
+};
+struct sba_skill_list;
+/* Those in the folder that sba_skills_add() installs into, by name of the folder. */
+SBA_API int sba_skills_list(struct sba_agent *a, struct sba_skill_list **ret,
+			    struct sba_error *err);
+SBA_API size_t sba_skills_count(const struct sba_skill_list *l);
+SBA_API const struct sba_skill_info *sba_skills_at(const struct sba_skill_list *l, size_t n);
+SBA_API void sba_skills_free(struct sba_skill_list *l); /* NULL is allowed */
+
+/* All or none, NULL-ended. SBA_ENOTFOUND: one is not there, and nothing is removed. */
+SBA_API int sba_skills_remove(struct sba_agent *a, const char *const *folders,
+			      struct sba_error *err);
+
+/* What the CLI reads at the beginning of every turn; len 0 removes it. */
+SBA_API int sba_rules_set(struct sba_agent *a, const void *text, size_t len, struct sba_error *err);
+/* The caller frees; "" if there are none. ret_len may be NULL. */
+SBA_API int sba_rules_get(struct sba_agent *a, char **ret, size_t *ret_len, struct sba_error *err);
 
 /* ---- children ---- */
 

@@ -147,7 +147,7 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 		rc = sba_driver_check_permissions(a->driver, a->permissions, err);
 	if (rc == 0)
 		rc = read_program(a, err);
-	if (rc < 0)
+	if (rc < 0 || o->no_turns)
 		return rc;
 	const char *model = o->model ? o->model : o->offline ? a->driver->offline_model : NULL;
 	if (!model)
@@ -187,6 +187,7 @@ int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *option
 	a->sandbox = s;
 	a->one_turn = o->one_turn;
 	a->state_known = o->one_turn;
+	a->no_turns = o->no_turns;
 	int rc = open_agent(a, o, err);
 	if (rc == 0 && a->audit)
 		rc = hide_ours(a, o, err);
@@ -210,7 +211,7 @@ void sba_agent_close(struct sba_agent *a)
 	sba_relay_close(a->relay);
 	json_decref(a->program);
 	free(a->model_name);
-	free(a->kept);
+	json_decref(a->memory);
 	free(a->home);
 	free(a);
 }

@@ -4,14 +4,12 @@
  * and through commands only, so that any kind of sandbox will do.
  */
 #include "agent/private.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	INSIDE_MS = 2 * 60 * 1000,
-	OUTPUT_STEP = 64 * SBA_KIB,
-};
+enum { OUTPUT_STEP = 64 * SBA_KIB };
 
 /* The last line of what a program complained about. */
 static void keep_said(struct sba_buf *tail, char ret[SBA_SAID_MAX])
@@ -72,10 +70,11 @@ static int perform(const struct sba_inside *in, const struct work *w, struct sba
 		   int *ret_status, char ret_said[SBA_SAID_MAX], struct sba_error *err)
 {
 	const struct sba_agent *a = in->user;
+	int64_t ms = sba_engine_timeouts(sba_sandbox_engine(a->sandbox))->session_ms;
 	const struct sba_exec_options o = { .argv = w->run->argv,
 					    .env = w->run->env,
 					    .workdir = in->workdir,
-					    .timeout_ms = INSIDE_MS,
+					    .timeout_ms = ms == SBA_NEVER ? 0 : ms,
 					    .has_stdin = w->input != NULL };
 	SBA_BUF struct sba_buf said = SBA_BUF_INIT(2 * OUTPUT_STEP);
 	struct sba_process *p = NULL;

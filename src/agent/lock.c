@@ -16,7 +16,7 @@ int sba_agent_lock(struct sba_agent *a, int64_t wait_ms, struct sba_lock **ret,
 				sba_fail(err, SBA_EBUSY,
 					 "a turn of %s in sandbox '%s' is under way",
 					 a->driver->name, sba_sandbox_info(a->sandbox)->name),
-				"--wait waits for its end; sandbox-agent stop %s ends it",
+				"chat --wait waits for its end; sandbox-agent stop %s ends it",
 				sba_sandbox_info(a->sandbox)->name);
 	/* Another client's turn may have been the last. */
 	if (rc == 0)

@@ -4,6 +4,7 @@
 #define SBA_AGENT_PRIVATE_H
 
 #include "agent/agent.h"
+#include "agent/dump.h"
 #include "audit/audit.h"
 #include "base/limits.h"
 #include "drivers/drivers.h"
@@ -29,14 +30,14 @@ struct sba_agent {
 	int64_t max_tokens; /* 0: no limit */
 	bool budget_told;   /* that most of it is spent */
 	enum sba_permissions permissions;
-	bool one_turn;
+	bool one_turn, no_turns;
 	bool workdir_known;                   /* it is there */
 	bool state_known;                     /* the fields below were read or set */
 	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
 	int64_t turns;
 	char files[SBA_FILES_MARK];   /* which of the driver's files are in the sandbox */
 	char *home;                   /* of the sandbox's user; NULL: not asked yet */
-	char *kept;                   /* by the driver, for the next turn; NULL: nothing */
+	json_t *memory;               /* of sessions, by id, the last used one last; NULL: none */
 	struct sba_lock *screen_lock; /* while a screen is open */
 	uint16_t screen_port;
 };
@@ -47,13 +48,20 @@ int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CH
 /* A turn has begun in that session. */
 int sba_agent_save_state(struct sba_agent *a, const char *session,
 			 struct sba_error *err) SBA_MUST_CHECK;
-/* The main session is another now; "": the next turn begins anew. kept: what the
- * driver kept for it, or NULL. */
-int sba_agent_set_session(struct sba_agent *a, const char *session, const char *kept,
+/* The main session is another now; "": the next turn begins anew. m: what is
+ * remembered of it from now on; NULL: what is. */
+int sba_agent_set_session(struct sba_agent *a, const char *session, const struct sba_memory *m,
 			  struct sba_error *err) SBA_MUST_CHECK;
-/* What the driver keeps for the next turn. */
-int sba_agent_save_kept(struct sba_agent *a, const char *kept,
+/* A turn of the main session has ended, with these tokens. kept: by the driver, for
+ * the next one; NULL: nothing. */
+int sba_agent_save_turn(struct sba_agent *a, const char *kept, const struct sba_usage *usage,
 			struct sba_error *err) SBA_MUST_CHECK;
+/* All zero for a session that nothing is remembered of; the caller frees .kept. */
+int sba_agent_recall(const struct sba_agent *a, const char *session, struct sba_memory *ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* Of a session that is not the main one; NULL: forgets it. */
+int sba_agent_remember(struct sba_agent *a, const char *session, const struct sba_memory *m,
+		       struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- command.c ---- */
 

@@ -16,6 +16,52 @@ enum { TURNS_MAX = 1 << 30 };
 
 #define STATE_PATH SBA_STATE_DIR "/" SBA_STATE_NAME
 
+/* ---- what is remembered of sessions ---- */
+
+/* Puts it last: what was not used for longest goes first where there are many. */
+static int put_memory(json_t *all, const char *session, const struct sba_memory *m,
+		      struct sba_error *err)
+{
+	json_object_del(all, session);
+	if (m && json_object_set_new(all, session, sba_memory_json(m)) < 0)
+		return sba_fail_nomem(err);
+	while (json_object_size(all) > SBA_REMEMBERED_MAX)
+		json_object_del(all, json_object_iter_key(json_object_iter(all)));
+	return 0;
+}
+
+static int parse_memory(struct sba_agent *a, const json_t *from, struct sba_error *err)
+{
+	SBA_JSON json_t *all = json_object();
+	const char *session;
+	json_t *j;
+	int rc = all ? 0 : sba_fail_nomem(err);
+	/* jansson takes no const, but only reads. */
+	json_object_foreach((json_t *)(uintptr_t)from, session, j)
+	{
+		struct sba_memory m = { 0 };
+		if (rc < 0 || !sba_session_id_valid(session))
+			continue;
+		rc = sba_memory_parse(j, &m, err);
+		if (rc == 0)
+			rc = put_memory(all, session, &m, err);
+		free(m.kept);
+	}
+	if (rc < 0)
+		return rc;
+	json_decref(a->memory);
+	a->memory = sba_move(&all);
+	return 0;
+}
+
+int sba_agent_recall(const struct sba_agent *a, const char *session, struct sba_memory *ret,
+		     struct sba_error *err)
+{
+	return sba_memory_parse(json_object_get(a->memory, session), ret, err);
+}
+
+/* ---- the file ---- */
+
 static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_error *err)
 {
 	SBA_JSON json_t *j = NULL;
@@ -39,13 +85,12 @@ static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_err
 	if (*session && !sba_session_id_valid(session))
 		return sba_fail(err, SBA_EPROTO, "%s: impossible session id", STATE_PATH);
 	snprintf(a->session, sizeof(a->session), "%s", session);
-	const char *files = sba_json_str(j, "files"), *kept = sba_json_str(j, "kept");
+	const char *files = sba_json_str(j, "files");
 	if (files && strlen(files) < sizeof(a->files))
 		memcpy(a->files, files, strlen(files) + 1);
-	free(a->kept);
-	a->kept = NULL;
-	if (kept && strlen(kept) <= SBA_KEPT_MAX && !(a->kept = strdup(kept)))
-		return sba_fail_nomem(err);
+	rc = parse_memory(a, json_object_get(j, "sessions"), err);
+	if (rc < 0)
+		return rc;
 	int64_t turns = sba_json_int(j, "turns", 0);
 	a->turns = turns > 0 && turns < TURNS_MAX ? turns : 0;
 	return 0;
@@ -69,63 +114,79 @@ int sba_agent_load_state(struct sba_agent *a, struct sba_error *err)
 	return 0;
 }
 
-static int write_state(struct sba_agent *a, const char *session, int64_t turns, const char *kept,
-		       struct sba_error *err)
+/* Writes it, and only then believes it. m: of `session`; NULL: as it is. */
+static int write_state(struct sba_agent *a, const char *session, int64_t turns, const char *of,
+		       const struct sba_memory *m, struct sba_error *err)
 {
-	SBA_JSON json_t *j = json_pack("{s:i, s:s, s:s, s:I, s:s, s:s*}", "v", 1, "agent",
+	SBA_JSON json_t *all = a->memory ? json_copy(a->memory) : json_object();
+	int rc = !all ? sba_fail_nomem(err) : of ? put_memory(all, of, m, err) : 0;
+	if (rc < 0)
+		return rc;
+	SBA_JSON json_t *j = json_pack("{s:i, s:s, s:s, s:I, s:s, s:O}", "v", 1, "agent",
 				       a->driver->name, "session", session, "turns",
-				       (json_int_t)turns, "files", a->files, "kept", kept);
+				       (json_int_t)turns, "files", a->files, "sessions", all);
 	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);
-	return a->one_turn ? 0
-			   : sba_sandbox_write_small(a->sandbox, STATE_PATH, text, strlen(text),
-						     0644, err);
+	if (!a->one_turn)
+		rc = sba_sandbox_write_small(a->sandbox, STATE_PATH, text, strlen(text), 0644, err);
+	if (rc < 0)
+		return rc;
+	json_decref(a->memory);
+	a->memory = sba_move(&all);
+	if (session != a->session)
+		snprintf(a->session, sizeof(a->session), "%s", session);
+	a->turns = turns;
+	a->state_known = true;
+	return 0;
 }
 
 int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_error *err)
 {
 	if (!sba_session_id_valid(session))
 		return sba_fail(err, SBA_EPROTO, "the CLI gave an impossible session id");
-	/* What was kept is the other session's. */
-	bool same = strcmp(a->session, session) == 0;
-	int rc = write_state(a, session, a->turns + 1, same ? a->kept : NULL, err);
-	if (rc < 0)
-		return rc;
-	if (!same) {
-		free(a->kept);
-		a->kept = NULL;
-	}
-	snprintf(a->session, sizeof(a->session), "%s", session);
-	a->turns++;
-	a->state_known = true;
-	return 0;
+	return write_state(a, session, a->turns + 1, NULL, NULL, err);
 }
 
-int sba_agent_set_session(struct sba_agent *a, const char *session, const char *kept,
+int sba_agent_set_session(struct sba_agent *a, const char *session, const struct sba_memory *m,
 			  struct sba_error *err)
 {
-	SBA_FREE char *copy = kept ? strdup(kept) : NULL;
-	if (kept && !copy)
-		return sba_fail_nomem(err);
-	int rc = write_state(a, session, a->turns, copy, err);
-	if (rc < 0)
-		return rc;
-	snprintf(a->session, sizeof(a->session), "%s", session);
-	free(a->kept);
-	a->kept = sba_move(&copy);
-	return 0;
+	return write_state(a, session, a->turns, m ? session : NULL, m, err);
 }
 
-int sba_agent_save_kept(struct sba_agent *a, const char *kept, struct sba_error *err)
+int sba_agent_remember(struct sba_agent *a, const char *session, const struct sba_memory *m,
+		       struct sba_error *err)
 {
-	if (!kept || !a->session[0] || (a->kept && strcmp(a->kept, kept) == 0))
+	return write_state(a, a->session, a->turns, session, m, err);
+}
+
+static void add_usage(struct sba_usage *to, const struct sba_usage *more)
+{
+	to->input += more->input;
+	to->cached_input += more->cached_input;
+	to->output += more->output;
+	to->reasoning += more->reasoning;
+	to->cost_usd += more->cost_usd;
+}
+
+int sba_agent_save_turn(struct sba_agent *a, const char *kept, const struct sba_usage *usage,
+			struct sba_error *err)
+{
+	struct sba_memory m = { 0 };
+	if (!a->session[0])
 		return 0;
-	SBA_FREE char *copy = strdup(kept);
-	int rc = copy ? write_state(a, a->session, a->turns, kept, err) : sba_fail_nomem(err);
+	int rc = sba_agent_recall(a, a->session, &m, err);
 	if (rc < 0)
 		return rc;
-	free(a->kept);
-	a->kept = sba_move(&copy);
-	return 0;
+	m.turns++;
+	add_usage(&m.usage, usage);
+	if (kept) {
+		free(m.kept);
+		m.kept = strdup(kept);
+		rc = m.kept ? 0 : sba_fail_nomem(err);
+	}
+	if (rc == 0)
+		rc = write_state(a, a->session, a->turns, a->session, &m, err);
+	free(m.kept);
+	return rc;
 }

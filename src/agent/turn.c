@@ -81,7 +81,7 @@ static int64_t interrupt(struct sba_turn *t, int64_t now)
 		if (sba_process_signal(t->process, d->interrupt ? d->interrupt : SIGINT, NULL) < 0)
 			t->interrupted_ms = now - INTERRUPT_MS;
 	}
-	if (now - t->interrupted_ms >= INTERRUPT_MS)
+	if (now - t->interrupted_ms >= INTERRUPT_MS || atomic_load(&t->killed))
 		end_process(t, BY_CALLER);
 	return t->interrupted_ms + INTERRUPT_MS;
 }
@@ -193,6 +193,8 @@ int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *o, struct
 {
 	if (!o || !o->prompt || (!o->prompt_len && !*o->prompt))
 		return sba_fail(err, SBA_EINVAL, "the prompt is empty");
+	if (a->no_turns)
+		return sba_fail(err, SBA_EINVAL, "the agent was opened for no turns");
 	struct sba_turn *t = calloc(1, sizeof(*t));
 	if (!t)
 		return sba_fail_nomem(err);
@@ -203,7 +205,8 @@ int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *o, struct
 	if (rc < 0) {
 		sba_turn_audit_failed(t, err);
 		sba_turn_free(t);
-		return sba_wrap(err, rc, "%s: begin a turn", a->driver->name);
+		return rc == SBA_EBUSY ? rc
+				       : sba_wrap(err, rc, "%s: begin a turn", a->driver->name);
 	}
 	*ret = t;
 	return 0;
@@ -252,6 +255,12 @@ void sba_turn_cancel(struct sba_turn *t)
 {
 	atomic_store(&t->canceled, true);
 	sba_event_fire(t->notices.fd);
+}
+
+void sba_turn_kill(struct sba_turn *t)
+{
+	atomic_store(&t->killed, true);
+	sba_turn_cancel(t);
 }
 
 void sba_turn_free(struct sba_turn *t)

@@ -30,7 +30,7 @@ struct sba_turn {
 	char *prompt;
 	size_t prompt_len, prompt_sent;
 	bool stdin_closed;
-	atomic_bool canceled;
+	atomic_bool canceled, killed;
 	enum ended_by ended_by;
 	int64_t began_ms, last_use_ms, done_ms;
 	int64_t idle_ms; /* SBA_NEVER: no limit */

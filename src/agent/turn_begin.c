@@ -42,16 +42,22 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 static int start_stream(struct sba_turn *t, struct sba_error *err)
 {
 	const struct sba_agent *a = t->agent;
+	struct sba_memory m = { 0 };
+	int rc = sba_agent_recall(a, a->session, &m, err);
+	if (rc < 0)
+		return rc;
 	const struct sba_stream_options options = {
 		.driver = a->driver,
 		.resumes = *a->session ? a->session : NULL,
 		.new_session = t->new_session,
-		.kept = a->kept,
+		.kept = m.kept,
 		.mcp = sba_sandbox_info(a->sandbox)->mcp,
 		.fn = sba_event_queue_put,
 		.user = &t->events,
 	};
-	return sba_stream_new(&options, &t->stream, err);
+	rc = sba_stream_new(&options, &t->stream, err);
+	free(m.kept);
+	return rc;
 }
 
 /* What the CLI keeps stays as it is: by its own means, or with a copy to work on. */

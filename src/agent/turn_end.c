@@ -178,8 +178,8 @@ static void keep_state(struct sba_turn *t)
 		return;
 	sba_turn_keep_session(t);
 	if (t->state_rc == 0)
-		t->state_rc =
-			sba_agent_save_kept(t->agent, sba_stream_kept(t->stream), &t->state_error);
+		t->state_rc = sba_agent_save_turn(t->agent, sba_stream_kept(t->stream),
+						  &t->result.usage, &t->state_error);
 }
 
 /* A text that was cut may end within the key. */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Children of an agent: those of its sandbox, each with a session of its own that
+ * has the same past. */
+#include "agent/sessions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the child got as a copy of the parent's files is the parent's session: it
+ * becomes one of its own. */
+static int adopt(struct sba_agent *parent, struct sba_sandbox *child, const struct sba_parts *parts,
+		 struct sba_error *err)
+{
+	struct sba_agent a = { .sandbox = child, .driver = parent->driver, .state_known = true };
+	char id[SBA_SESSION_ID_MAX + 1];
+	struct sba_memory m = { 0 };
+	struct sba_inside in;
+	int rc = sba_agent_inside(&a, &in, err);
+	const struct sba_store *store = a.driver->store;
+	if (rc == 0)
+		rc = sba_store_new_id(store, parent->session, id, err);
+	if (rc == 0)
+		rc = store->load(store, &in, parts, parent->session, id, err);
+	if (rc == 0) {
+		rc = store->remove(store, &in, parent->session, err);
+		/* It was taken out of the parent before its files were copied, or after. */
+		rc = rc == SBA_ENOTFOUND ? 0 : rc;
+	}
+	if (rc == 0)
+		rc = sba_agent_recall(parent, parent->session, &m, err);
+	if (rc == 0)
+		rc = sba_agent_set_session(&a, id, &m, err);
+	free(m.kept);
+	free(a.home);
+	json_decref(a.memory);
+	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s'", sba_sandbox_info(child)->name) : 0;
+}
+
+static void drop_all(struct sba_sandbox **v, size_t n, int rc, struct sba_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (sba_sandbox_remove(v[i], NULL) < 0)
+			sba_hint(err, rc,
+				 "a child could not be removed; later:  sandbox-agent rm %s",
+				 sba_sandbox_info(v[i])->name);
+		sba_sandbox_close(v[i]);
+		v[i] = NULL;
+	}
+}
+
+int sba_agent_fork(struct sba_agent *a, const struct sba_fork_options *options,
+		   struct sba_sandbox **ret, struct sba_fork_report *ret_report,
+		   struct sba_error *err)
+{
+	struct sba_access x = { 0 };
+	struct sba_parts parts = { 0 };
+	size_t n = options && options->count ? options->count : 1;
+	int rc = sba_access_enter(a, false, &x, err);
+	if (rc == 0 && *a->session)
+		rc = x.store->dump(x.store, &x.in, a->session, &parts, err);
+	sba_access_leave(&x);
+	if (rc == 0)
+		rc = sba_sandbox_fork(a->sandbox, options, ret, ret_report, err);
+	else
+		rc = sba_access_wrap(a, rc, "fork its session", err);
+	if (rc < 0 || !*a->session) {
+		sba_parts_fini(&parts);
+		return rc;
+	}
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = adopt(a, ret[i], &parts, err);
+	sba_parts_fini(&parts);
+	if (rc < 0)
+		drop_all(ret, n, rc, err);
+	return rc;
+}
