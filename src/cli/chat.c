@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `chat`: one turn on the main line of a sandbox's agent. */
+/* `chat`: one turn on the main line of a sandbox's agent; `ask`: one beside it. */
 #include "cli.h"
 
 #include <string.h>
@@ -7,15 +7,24 @@
 struct chat_options {
 	struct cli_way way; /* first: its table counts from here */
 	int64_t timeout, idle_timeout;
+	bool wait;
 };
 
 #define FIELD(name) offsetof(struct chat_options, name)
 
+#define TURN_OPTIONS                                                                               \
+	CLI_SCRIPT_OPTION(FIELD(way.script)),                                                      \
+		{ "timeout",      0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)",           \
+		  FIELD(timeout), 0 },                                                             \
+	{                                                                                          \
+		"idle-timeout", 0, CLI_DURATION, "TIME",                                           \
+			"ends a turn that is quiet so long (10m; 0: none)", FIELD(idle_timeout), 0 \
+	}
+
+static const struct cli_option ask_options[] = { TURN_OPTIONS, { 0 } };
 static const struct cli_option chat_options[] = {
-	CLI_SCRIPT_OPTION(FIELD(way.script)),
-	{ "timeout", 0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)", FIELD(timeout), 0 },
-	{ "idle-timeout", 0, CLI_DURATION, "TIME",
-	  "ends a turn that is quiet so long (10m; 0: none)", FIELD(idle_timeout), 0 },
+	TURN_OPTIONS,
+	{ "wait", 0, CLI_FLAG, NULL, "for the end of a turn that is under way", FIELD(wait), 0 },
 	{ 0 },
 };
 
@@ -34,20 +43,20 @@ static int settle(struct cli *cli, struct chat_options *o, const struct cli_args
 	return rc == 0 ? cli_way_read(cli, &o->way, info->agent, err) : rc;
 }
 
-static int chat(struct cli *cli, const void *options, const struct cli_args *args)
+static int turn(struct cli *cli, const struct chat_options *given, const struct cli_args *args,
+		bool aside)
 {
-	struct chat_options o = *(const struct chat_options *)options;
+	struct chat_options o = *given;
 	CLI_FREE char *prompt = NULL;
 	size_t len = 0;
 	struct sba_sandbox *s = NULL;
 	struct sba_error err;
 	if (args->n > 2)
-		return cli_usage(cli, "quote it:  sandbox-agent chat calm-fox \"go on\"",
+		return cli_usage(cli, cli->command->example,
 				 "the prompt is one word for the shell");
-	int rc = cli_screen_wanted(cli, args->v[1])
+	int rc = !aside && cli_screen_wanted(cli, args->v[1])
 			 ? 0
-			 : cli_turn_prompt(args->v[1], cli_command_chat.example, &prompt, &len,
-					   &err);
+			 : cli_turn_prompt(args->v[1], cli->command->example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = cli_sandbox(cli, args->v[0], &s, &err);
 	if (rc == 0)
@@ -60,17 +69,31 @@ static int chat(struct cli *cli, const void *options, const struct cli_args *arg
 		return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing was begun")
 					    : cli_report(cli, &err);
 	}
-	struct cli_turn turn = {
+	struct cli_turn t = {
 		.prompt = prompt,
 		.prompt_len = len,
 		.way = &o.way,
+		.aside = aside,
+		.wait = aside || o.wait,
 		.timeout = o.timeout,
 		.idle_timeout = o.idle_timeout,
 	};
-	int status = prompt ? cli_turn_run(cli, s, &turn) : cli_screen_run(cli, s, &o.way, false);
+	int status = prompt ? cli_turn_run(cli, s, &t) : cli_screen_run(cli, s, &o.way, false);
 	sba_sandbox_close(s);
 	cli_way_fini(&o.way);
-	return cli_signals_exit(cli, status, "the turn was ended, the sandbox lives on");
+	return cli_signals_exit(cli, status,
+				t.begun || !prompt ? "the turn was ended, the sandbox lives on"
+						   : "nothing was begun");
+}
+
+static int chat(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	return turn(cli, options, args, false);
+}
+
+static int ask(struct cli *cli, const void *options, const struct cli_args *args)
+{
+	return turn(cli, options, args, true);
 }
 
 const struct cli_command cli_command_chat = {
@@ -85,4 +108,20 @@ const struct cli_command cli_command_chat = {
 	.min_args = 1,
 	.max_args = -1,
 	.run = chat,
+};
+
+const struct cli_command cli_command_ask = {
+	.name = "ask",
+	.args = "NAME QUESTION",
+	.help = "a question beside the conversation, which does not hear of it",
+	.more = "Answers with all that the session knows. Afterwards the session is what it was,\n"
+		"byte for byte; what tools did to files stays. Waits for a turn that is under "
+		"way.\n"
+		"A QUESTION of - is read from stdin; one that begins with - goes after --.",
+	.example = "sandbox-agent ask calm-fox \"which files did you change so far?\"",
+	.tables = { ask_options, cli_way_options },
+	.options_size = sizeof(struct chat_options),
+	.min_args = 1,
+	.max_args = -1,
+	.run = ask,
 };

@@ -140,7 +140,14 @@ struct cli_command {
 /* ---- the table of commands (commands.c) ---- */
 
 /* Each is defined in the file of its name. */
-extern const struct cli_command cli_command_run, cli_command_up, cli_command_chat;
+extern const struct cli_command cli_command_run, cli_command_up, cli_command_chat, cli_command_ask;
+extern const struct cli_command cli_command_fork;
+extern const struct cli_command cli_command_sessions_ls, cli_command_sessions_use;
+extern const struct cli_command cli_command_sessions_fork, cli_command_sessions_rm;
+extern const struct cli_command cli_command_sessions_dump, cli_command_sessions_load;
+extern const struct cli_command cli_command_skills_add, cli_command_skills_ls;
+extern const struct cli_command cli_command_skills_rm;
+extern const struct cli_command cli_command_rules_set, cli_command_rules_show;
 extern const struct cli_command cli_command_create;
 extern const struct cli_command cli_command_exec, cli_command_shell, cli_command_cp;
 extern const struct cli_command cli_command_read, cli_command_write;
@@ -277,6 +284,7 @@ void cli_json_first(json_t *take_j);
 /* {"stream":…,"text" or "base64":…} added to j. */
 void cli_json_bytes(json_t *j, const void *data, size_t len);
 json_t *cli_json_event(const struct sba_event *e);
+json_t *cli_json_usage(const struct sba_usage *u);
 json_t *cli_json_result(const struct sba_turn_result *r);
 json_t *cli_json_sandbox(const struct sba_sandbox_info *i);
 
@@ -291,6 +299,7 @@ bool cli_write(int fd, const void *data, size_t len);
 
 /* ---- input (input.c) ---- */
 
+enum { CLI_RULES_MAX = 1 << 20 };
 /* A prompt or script: text itself, or "-": all of stdin. The caller frees. */
 int cli_read_text(const char *text, size_t max, char **ret, size_t *ret_len, struct sba_error *err);
 int cli_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct sba_error *err);
@@ -367,6 +376,16 @@ int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, str
 bool cli_runc_is_old(const struct sba_engine_info *i);
 /* What died half-made goes with a command of any kind: for those that look for no sandbox. */
 void cli_sweep(struct cli *cli);
+/* The agent in NAME, for its sessions, skills and rules. The caller ends it with
+ * cli_agent_close(), also after a failure. */
+struct cli_agent {
+	struct sba_sandbox *sandbox;
+	struct sba_agent *agent;
+};
+int cli_agent_open(struct cli *cli, const char *name, struct cli_agent *ret, struct sba_error *err);
+void cli_agent_close(struct cli_agent *a);
+/* What the library's call on it made of it: the exit status, an error being told. */
+int cli_agent_end(struct cli *cli, struct cli_agent *a, int rc, struct sba_error *err);
 /* SBA_EINVAL: no such agent; the nearest is hinted at. */
 int cli_check_agent(const char *agent, struct sba_error *err);
 /* Whether the engine says that the image has no such user. */
@@ -425,8 +444,11 @@ struct cli_spawn {
 	const char *permissions, *mcp;
 	char *mcp_text, *mcp_names; /* by cli_spawn(), for as long as it works */
 	size_t mcp_len;
+	char *rules_text; /* the same */
+	size_t rules_len;
 	const char *const *program; /* of an agent that takes one; NULL-ended */
-	struct cli_list env, env_file, allow, mount;
+	const char *rules;
+	struct cli_list env, env_file, allow, mount, skill;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
 	double cpus;
 	const char *in; /* of `up`: a sandbox that is there */
@@ -495,7 +517,10 @@ struct cli_turn {
 	size_t prompt_len;
 	const struct cli_way *way;
 	bool one_turn; /* the sandbox ends with it */
+	bool aside;    /* it leaves no trace in the session */
+	bool wait;     /* for a turn under way */
 	int64_t timeout, idle_timeout;
+	bool begun;       /* told: there was a turn */
 	bool hold_result; /* --json: the last object goes to `result`, not to stdout */
 	json_t *result;
 };

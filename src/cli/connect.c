@@ -119,6 +119,32 @@ void cli_sweep(struct cli *cli)
 		sba_sandbox_list_free(l);
 }
 
+int cli_agent_open(struct cli *cli, const char *name, struct cli_agent *ret, struct sba_error *err)
+{
+	const struct sba_agent_options o = { .no_turns = true };
+	*ret = (struct cli_agent){ 0 };
+	int rc = cli_sandbox(cli, name, &ret->sandbox, err);
+	return rc == 0 ? sba_agent_open(ret->sandbox, &o, &ret->agent, err) : rc;
+}
+
+void cli_agent_close(struct cli_agent *a)
+{
+	sba_agent_close(a->agent);
+	sba_sandbox_close(a->sandbox);
+	*a = (struct cli_agent){ 0 };
+}
+
+int cli_agent_end(struct cli *cli, struct cli_agent *a, int rc, struct sba_error *err)
+{
+	cli_agent_close(a);
+	if (rc == 0)
+		return 0;
+	if (cli_signals_caught())
+		return cli_signals_exit(cli, 1, "nothing was changed by halves");
+	cli_settings_timeout(cli, "session_timeout", rc, err);
+	return cli_report(cli, err);
+}
+
 /* docker's words, and Podman's: they speak of the image's files. */
 bool cli_unknown_user(const struct sba_error *err)
 {

@@ -66,7 +66,7 @@ static void put_count(json_t *j, const char *key, int64_t n)
 		json_object_set_new(j, key, json_integer(n));
 }
 
-static json_t *usage_json(const struct sba_usage *u)
+json_t *cli_json_usage(const struct sba_usage *u)
 {
 	json_t *j = json_pack("{s:I, s:I, s:I, s:I}", "input", (json_int_t)u->input, "cached_input",
 			      (json_int_t)u->cached_input, "output", (json_int_t)u->output,
@@ -109,7 +109,7 @@ json_t *cli_json_event(const struct sba_event *e)
 	put_text(j, "path", e->path);
 	put_text(j, "change", e->change);
 	if (e->kind == SBA_EVENT_USAGE)
-		json_object_set_new(j, "usage", usage_json(&e->usage));
+		json_object_set_new(j, "usage", cli_json_usage(&e->usage));
 	put_count(j, "http_status", e->http_status);
 	return j;
 }
@@ -119,7 +119,7 @@ json_t *cli_json_result(const struct sba_turn_result *r)
 	json_t *j =
 		json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:i, s:I}", "type", "result", "verdict",
 			  sba_verdict_name(r->verdict), "session", r->session, "text", r->text,
-			  "usage", usage_json(&r->usage), "tools", (json_int_t)r->tools,
+			  "usage", cli_json_usage(&r->usage), "tools", (json_int_t)r->tools,
 			  "exit_status", r->exit_status, "duration_ms", (json_int_t)r->duration_ms);
 	if (!j)
 		return NULL;
@@ -129,6 +129,7 @@ json_t *cli_json_result(const struct sba_turn_result *r)
 	if (r->verdict != SBA_VERDICT_OK) {
 		json_object_set_new(j, "error", json_string(r->error.text));
 		json_object_set_new(j, "retry", json_boolean(r->retryable));
+		json_object_set_new(j, "partial", json_boolean(*r->text));
 	}
 	return j;
 }

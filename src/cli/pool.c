@@ -31,6 +31,11 @@ static int check_fill(const struct cli_spawn *o, struct sba_error *err)
 	if (o->workspace)
 		return cli_fail(err, SBA_EINVAL, "run and up take --workspace", "%s",
 				"--workspace: a folder is copied in once a sandbox is claimed");
+	if (o->skill.n || o->rules)
+		return cli_fail(err, SBA_EINVAL,
+				"run and up take it, and put it into what they claim",
+				"--%s: what is in the pool is the same for everybody",
+				o->skill.n ? "skill" : "rules");
 	if (o->way.key_file || o->way.key_command)
 		return cli_fail(err, SBA_EINVAL, "run and chat take it",
 				"--%s: a sandbox in the pool keeps no key, nor where it is",

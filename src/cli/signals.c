@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ctrl-C and its kin: the first stops what is going on, and cleaning up then
- * takes its time; only a second one after ten seconds ends us there and then.
+ * Ctrl-C and its kin: the first stops what is going on, a turn by its CLI's own
+ * means; the second does so at once. Cleaning up then takes its time; only one
+ * more after ten seconds ends us there and then.
  * Handlers are global by nature, so this is the one file with state of its own.
  */
 #include "cli.h"
@@ -16,7 +17,7 @@
 
 enum { PATIENCE_S = 10 };
 
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, hard;
 static time_t caught_at;
 static pthread_t main_thread;
 static int wake[2] = { -1, -1 };
@@ -33,13 +34,23 @@ static void first(int number)
 	caught = number;
 	/* The terminal has just echoed ^C: what follows begins a line of its own. */
 	ssize_t n = on_terminal && number == SIGINT ? write(STDERR_FILENO, "\n", 1) : 0;
-	sba_cancel_fire(cancel);
+	/* What a turn needs for an end of its own must go on working. */
 	if (turn)
 		sba_turn_cancel(turn);
+	else
+		sba_cancel_fire(cancel);
 	if (process)
 		sba_process_cancel(process);
 	n = write(wake[1], "", 1);
 	(void)n;
+}
+
+static void harder(void)
+{
+	static const char text[] = "\nending it at once\n";
+	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)n;
+	sba_turn_kill(turn);
 }
 
 static void again(int number)
@@ -47,6 +58,11 @@ static void again(int number)
 	static const char text[] = "\nstill cleaning up; once more after ten seconds ends it\n";
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (turn && !hard) {
+		hard = true;
+		harder();
+		return;
+	}
 	if (now.tv_sec - caught_at < PATIENCE_S) {
 		ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
 		(void)n;
@@ -99,6 +115,9 @@ void cli_signals_turn(struct sba_turn *t)
 	turn = t;
 	if (t && caught)
 		sba_turn_cancel(t);
+	/* The turn has had its end: nothing else waits any longer. */
+	if (!t && caught)
+		sba_cancel_fire(cancel);
 }
 
 void cli_signals_process(struct sba_process *p)

@@ -122,6 +122,8 @@ static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, s
 	if (cli->verbose && result.audit[0])
 		cli_note(cli, "record: %s", result.audit);
 	fflush(stdout);
+	if (result.verdict != SBA_VERDICT_OK && *result.text)
+		cli_note(cli, "partial: the answer above is not whole");
 	if (result.verdict == SBA_VERDICT_OK)
 		return ferror(stdout) ? 1 : 0;
 	if (cli_signals_caught() || ferror(stdout))
@@ -132,6 +134,18 @@ static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, s
 	if (result.verdict == SBA_VERDICT_TIMEOUT || result.verdict == SBA_VERDICT_IDLE_TIMEOUT)
 		explain_timeout(&result.error, result.verdict, o);
 	return cli_report(cli, &result.error);
+}
+
+static int begin(struct cli *cli, struct sba_agent *a, const struct cli_turn *o,
+		 const struct sba_turn_options *to, struct sba_turn **ret, struct sba_error *err)
+{
+	struct sba_turn_options waiting = *to;
+	int rc = sba_turn_begin(a, to, ret, err);
+	if (rc != SBA_EBUSY || !o->wait)
+		return rc;
+	cli_note(cli, "a turn is under way; this one waits for its end");
+	waiting.wait_ms = -1;
+	return sba_turn_begin(a, &waiting, ret, err);
 }
 
 static int one_turn(struct cli *cli, struct sba_agent *a, struct cli_turn *o,
@@ -149,9 +163,10 @@ static int one_turn(struct cli *cli, struct sba_agent *a, struct cli_turn *o,
 	struct sba_turn *t = NULL;
 	if (!cli->look.out_tty && cli->look.err_tty)
 		setvbuf(stdout, NULL, _IOLBF, 0);
-	int rc = sba_turn_begin(a, to, &t, err);
+	int rc = begin(cli, a, o, to, &t, err);
 	if (rc < 0)
 		return rc;
+	o->begun = true;
 	cli_signals_turn(t);
 	rc = follow(cli, &r, t, err);
 	if (rc == 0)
@@ -171,6 +186,7 @@ int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o)
 		.prompt_len = o->prompt_len,
 		.timeout_ms = o->timeout,
 		.idle_timeout_ms = o->idle_timeout,
+		.aside = o->aside,
 	};
 	struct sba_agent *a = NULL;
 	struct sba_error err;
