@@ -172,7 +172,7 @@ static int on_entry(void *user, const struct sba_tar_seen *seen, struct sba_erro
 	sba_buf_init(&r->content, (size_t)e->size + 1);
 	r->begun++;
 	return r->begun == r->manifest.n + 1 && r->manifest.info.workspace
-		       ? sba_temp_file(&r->spool, err)
+		       ? sba_open_unnamed(&r->spool, err)
 		       : 0;
 }
 

@@ -77,8 +77,8 @@ static int start(struct sba_agent *a, const struct sba_screen_options *o, struct
 int sba_agent_screen_open(struct sba_agent *a, const struct sba_screen_options *o,
 			  struct sba_process **ret, struct sba_error *err)
 {
-	int rc = 0;
-	if (!a->driver->has_screen)
+	int rc = a->no_turns ? sba_fail(err, SBA_EINVAL, "the agent was opened for no turns") : 0;
+	if (rc == 0 && !a->driver->has_screen)
 		rc = sba_hint(err,
 			      sba_fail(err, SBA_EUNSUPPORTED, "%s has no screen of its own",
 				       a->driver->name),

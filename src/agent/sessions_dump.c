@@ -85,9 +85,9 @@ static int take_workspace(struct sba_agent *a, struct sba_dump *d, struct sba_er
 {
 	SBA_CLOSE int raw = -1;
 	uint64_t size = 0;
-	int rc = sba_temp_file(&raw, err);
+	int rc = sba_open_unnamed(&raw, err);
 	if (rc == 0)
-		rc = sba_temp_file(&d->workspace_fd, err);
+		rc = sba_open_unnamed(&d->workspace_fd, err);
 	if (rc == 0)
 		rc = fetch_workspace(a, raw, &size, err);
 	if (rc == 0)
