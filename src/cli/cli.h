@@ -188,6 +188,8 @@ bool cli_completion_write(FILE *to, const char *shell);
 
 /* Whether the command's words are so called in its help: "NAME", "AGENT". */
 bool cli_complete_takes(const struct cli_command *c, const char *what);
+/* Whether it takes the id of a recorded session. */
+bool cli_complete_takes_record(const struct cli_command *c);
 /* Whether its one word is one of a few. */
 bool cli_complete_is_choice(const struct cli_command *c);
 bool cli_complete_is_file(const char *arg);

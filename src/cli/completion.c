@@ -16,6 +16,11 @@ bool cli_complete_takes(const struct cli_command *c, const char *what)
 }
 
 /* "bash|zsh|fish": one of these words, and nothing else. */
+bool cli_complete_takes_record(const struct cli_command *c)
+{
+	return !strncmp(c->name, "audit ", 6) && cli_complete_takes(c, "ID");
+}
+
 bool cli_complete_is_choice(const struct cli_command *c)
 {
 	return strchr(c->args, '|') && !strpbrk(c->args, " []-.");
@@ -142,6 +147,8 @@ static void zsh_command(FILE *to, const struct cli_command *c)
 		fputs("_sandbox_agent_sides'", to);
 	else if (cli_complete_takes(c, "NAME"))
 		fputs("_sandbox_agent_names'", to);
+	else if (cli_complete_takes_record(c))
+		fputs("{compadd -- $(sandbox-agent -q audit ls 2>/dev/null)}'", to);
 	else if (cli_complete_takes(c, "AGENT")) {
 		fputs("{compadd -- ", to);
 		cli_complete_put_agents(to);
@@ -262,6 +269,10 @@ static void fish_words(FILE *to, const struct cli_command *c)
 	if (cli_complete_takes(c, "NAME") || cli_complete_takes(c, "SRC")) {
 		fish_when(to, c);
 		fputs("-a '(sandbox-agent -q ps 2>/dev/null)'\n", to);
+	}
+	if (cli_complete_takes_record(c)) {
+		fish_when(to, c);
+		fputs("-a '(sandbox-agent -q audit ls 2>/dev/null)'\n", to);
 	}
 	if (cli_complete_takes(c, "AGENT")) {
 		fish_when(to, c);

@@ -169,6 +169,8 @@ static void bash_words(FILE *to, const struct cli_command *c)
 		cli_complete_put_commands(to, "");
 	if (cli_complete_takes(c, "NAME"))
 		fputs("$(_sandbox_agent_names)", to);
+	if (cli_complete_takes_record(c))
+		fputs("$(sandbox-agent -q audit ls 2>/dev/null)", to);
 	fputs("\"", to);
 }
 
