@@ -159,8 +159,6 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 			"as in:  -m MODEL");
 	if (model && !(a->model_name = strdup(model)))
 		return sba_fail_nomem(err);
-	if (o->audit && (rc = sba_audit_open(o->audit, a->sandbox, &a->audit, err)) < 0)
-		return rc;
 	if (o->offline)
 		return start_model(a, o->script, err);
 	/* A program that needs no model gets none unless one is asked for. */
@@ -170,9 +168,11 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 }
 
 /* The key is not in the sandbox; the token is, and good for nothing elsewhere. */
-static int hide_ours(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
+static int open_audit(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
 {
-	int rc = sba_audit_hide(a->audit, a->token, err);
+	int rc = sba_audit_open(o->audit, a->sandbox, &a->audit, err);
+	if (rc == 0)
+		rc = sba_audit_hide(a->audit, a->token, err);
 	return rc == 0 ? sba_audit_hide(a->audit, o->key, err) : rc;
 }
 
@@ -189,8 +189,8 @@ int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *option
 	a->state_known = o->one_turn;
 	a->no_turns = o->no_turns;
 	int rc = open_agent(a, o, err);
-	if (rc == 0 && a->audit)
-		rc = hide_ours(a, o, err);
+	if (rc == 0 && o->audit)
+		rc = open_audit(a, o, err);
 	if (rc < 0) {
 		if (err && o->key)
 			sba_hide_secret(err->text, o->key);

@@ -48,6 +48,15 @@ static void drop_all(struct sba_sandbox **v, size_t n, int rc, struct sba_error 
 	}
 }
 
+static void record(struct sba_agent *a, struct sba_sandbox *const *children, size_t n)
+{
+	json_t *names = json_array();
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(names, json_string(sba_sandbox_info(children[i])->name));
+	sba_agent_record(a, "fork",
+			 json_pack("{s:s, s:o}", "session", a->session, "children", names));
+}
+
 int sba_agent_fork(struct sba_agent *a, const struct sba_fork_options *options,
 		   struct sba_sandbox **ret, struct sba_fork_report *ret_report,
 		   struct sba_error *err)
@@ -63,14 +72,16 @@ int sba_agent_fork(struct sba_agent *a, const struct sba_fork_options *options,
 		rc = sba_sandbox_fork(a->sandbox, options, ret, ret_report, err);
 	else
 		rc = sba_access_wrap(a, rc, "fork its session", err);
-	if (rc < 0 || !*a->session) {
+	if (rc < 0) {
 		sba_parts_fini(&parts);
 		return rc;
 	}
-	for (size_t i = 0; rc == 0 && i < n; i++)
+	for (size_t i = 0; rc == 0 && *a->session && i < n; i++)
 		rc = adopt(a, ret[i], &parts, err);
 	sba_parts_fini(&parts);
 	if (rc < 0)
 		drop_all(ret, n, rc, err);
+	else
+		record(a, ret, n);
 	return rc;
 }

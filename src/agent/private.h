@@ -77,6 +77,14 @@ int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, uin
 int sba_agent_no_cli(const struct sba_driver *d, const char *binary, const char *place,
 		     struct sba_error *err);
 
+/* ---- audit.c ---- */
+
+/* What is done to the agent outside of turns, where a record is kept. */
+void sba_agent_record(struct sba_agent *a, const char *kind, json_t *take_payload);
+/* action: "use", "copy", "remove", "dump", "load"; new_id may be NULL. */
+void sba_agent_record_session(struct sba_agent *a, const char *action, const char *id,
+			      const char *new_id);
+
 /* ---- files.c: what the driver needs inside ---- */
 
 /* The agent's working directory is there: an image that is not ours need not have it. */

@@ -164,6 +164,8 @@ int sba_sessions_use(struct sba_agent *a, const char *id, struct sba_error *err)
 		rc = find(&x, found, err);
 	if (rc == 0)
 		rc = sba_agent_set_session(a, found, NULL, err);
+	if (rc == 0)
+		sba_agent_record_session(a, "use", found, NULL);
 	sba_access_leave(&x);
 	return sba_access_wrap(a, rc, "use another session", err);
 }
@@ -203,6 +205,8 @@ int sba_sessions_copy(struct sba_agent *a, const char *id, char ret[SBA_SESSION_
 		rc = sba_access_id(a, id, &from, err);
 	if (rc == 0)
 		rc = copy(a, &x, from, ret, err);
+	if (rc == 0)
+		sba_agent_record_session(a, "copy", from, ret);
 	sba_access_leave(&x);
 	return sba_access_wrap(a, rc, "copy a session", err);
 }
@@ -223,8 +227,10 @@ int sba_sessions_remove(struct sba_agent *a, const char *id, struct sba_error *e
 		rc = sba_access_id(a, id, &which, err);
 	if (rc == 0)
 		rc = x.store->remove(x.store, &x.in, which, err);
-	if (rc == 0)
+	if (rc == 0) {
+		sba_agent_record_session(a, "remove", which, NULL);
 		rc = forget(a, which, err);
+	}
 	sba_access_leave(&x);
 	return sba_access_wrap(a, rc, "remove a session", err);
 }

@@ -139,6 +139,8 @@ int sba_sessions_dump(struct sba_agent *a, const struct sba_dump_options *option
 	int rc = collect(a, options ? options : &defaults, &d, err);
 	if (rc == 0)
 		rc = sba_dump_write(&d, fd, err);
+	if (rc == 0)
+		sba_agent_record_session(a, "dump", d.info.session, NULL);
 	sba_dump_fini(&d);
 	return sba_access_wrap(a, rc, "dump a session", err);
 }
@@ -227,6 +229,8 @@ int sba_sessions_load(struct sba_agent *a, int fd, struct sba_dump_info *ret_inf
 	if (rc == 0)
 		rc = put_in(a, &x, &d, err);
 	sba_access_leave(&x);
+	if (rc == 0)
+		sba_agent_record_session(a, "load", d.info.session, NULL);
 	if (rc == 0 && ret_info)
 		*ret_info = d.info;
 	sba_dump_fini(&d);

@@ -54,7 +54,7 @@ struct sba_turn {
 int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o,
 		   struct sba_error *err) SBA_MUST_CHECK;
 
-/* ---- turn_audit.c ---- */
+/* ---- audit.c ---- */
 
 void sba_turn_audit_begin(struct sba_turn *t);
 /* Says once that the record broke off, or cannot be kept. */

@@ -121,9 +121,12 @@ void cli_sweep(struct cli *cli)
 
 int cli_agent_open(struct cli *cli, const char *name, struct cli_agent *ret, struct sba_error *err)
 {
-	const struct sba_agent_options o = { .no_turns = true };
+	struct sba_audit_options audit = { 0 };
+	struct sba_agent_options o = { .no_turns = true };
 	*ret = (struct cli_agent){ 0 };
 	int rc = cli_sandbox(cli, name, &ret->sandbox, err);
+	if (rc == 0 && cli_audit_options(cli, sba_sandbox_info(ret->sandbox)->agent, &audit))
+		o.audit = &audit;
 	return rc == 0 ? sba_agent_open(ret->sandbox, &o, &ret->agent, err) : rc;
 }
 

@@ -78,12 +78,16 @@ static void session_of(struct sba_sandbox *s, char *ret, size_t size)
 	sba_agent_close(a);
 }
 
-static int make(struct family *f, const struct sba_fork_options *o, struct sba_error *err)
+static int make(struct cli *cli, struct family *f, const struct sba_fork_options *o,
+		struct sba_error *err)
 {
-	const struct sba_agent_options ao = { .no_turns = true };
+	struct sba_audit_options audit = { 0 };
+	struct sba_agent_options ao = { .no_turns = true };
 	struct sba_agent *a = NULL;
 	if (!*sba_sandbox_info(f->parent)->agent)
 		return sba_sandbox_fork(f->parent, o, f->v, &f->report, err);
+	if (cli_audit_options(cli, sba_sandbox_info(f->parent)->agent, &audit))
+		ao.audit = &audit;
 	int rc = sba_agent_open(f->parent, &ao, &a, err);
 	if (rc == 0)
 		rc = sba_agent_fork(a, o, f->v, &f->report, err);
@@ -172,7 +176,7 @@ static int make_all(struct cli *cli, const struct fork_options *o, const char *n
 			cli->config ? sba_config_number(cli->config, "max_containers", NULL) : 0,
 	};
 	if (rc == 0)
-		rc = make(f, &fo, err);
+		rc = make(cli, f, &fo, err);
 	if (rc < 0)
 		f->n = 0;
 	qsort(f->v, f->n, sizeof(f->v[0]), by_name);

@@ -251,6 +251,30 @@ static void no_audit_leaves_no_trace(void **state)
 	assert_int_equal(access(getenv("SANDBOX_AGENT_AUDIT_ROOT"), F_OK), -1);
 }
 
+static void a_fork_is_recorded_in_the_parents_folder(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	struct sba_sandbox *child = NULL;
+	struct sba_agent *a = NULL;
+	const struct sba_audit_options audit = { .root = getenv("SANDBOX_AGENT_AUDIT_ROOT") };
+	const struct sba_agent_options o = { .offline = true, .audit = &audit };
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){
+		.image = live_fake_image(), .agent = "claude", .name = "parent" });
+	if (sba_agent_open(s, &o, &a, &err) < 0 ||
+	    sba_agent_fork(a, &(struct sba_fork_options){ .name = "child" }, &child, NULL, &err) <
+		    0)
+		fail_msg("%s", err.text);
+	sba_agent_close(a);
+	live_remove(child);
+	live_remove(s);
+	LIVE_CHILD logs;
+	RUN(&logs, "--json", "logs", "parent");
+	live_assert_says(&logs, 0, NULL);
+	assert_non_null(strstr(logs.out.data, "\"kind\":\"fork\""));
+	assert_non_null(strstr(logs.out.data, "\"children\":[\"child\"]"));
+}
+
 #define AUDIT_TEST(f) cmocka_unit_test_setup_teardown(f, test_begin, live_test_end)
 
 int main(void)
@@ -266,6 +290,7 @@ int main(void)
 		AUDIT_TEST(a_killed_client_leaves_a_turn_that_is_told_unfinished),
 		AUDIT_TEST(without_a_root_of_its_own_a_turn_goes_on_and_warns),
 		AUDIT_TEST(no_audit_leaves_no_trace),
+		AUDIT_TEST(a_fork_is_recorded_in_the_parents_folder),
 		LIVE_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, live_begin, live_end);

@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* The record of a turn, as far as the agent has a part in it. It fails no turn. */
+/* The record, as far as the agent has a part in it. It fails nothing. */
 #include "agent/turn.h"
 
 #include <string.h>
+
+void sba_agent_record(struct sba_agent *a, const char *kind, json_t *take_payload)
+{
+	SBA_JSON json_t *j = take_payload;
+	SBA_FREE char *text = a->audit && j ? sba_json_dump(j) : NULL;
+	struct sba_error why = { 0 };
+	if (text && sba_audit_record(a->audit, kind, text, &why) < 0)
+		sba_log("agent", "%s", why.text);
+}
+
+void sba_agent_record_session(struct sba_agent *a, const char *action, const char *id,
+			      const char *new_id)
+{
+	sba_agent_record(
+		a, "session_change",
+		json_pack("{s:s, s:s, s:s*}", "action", action, "id", id, "new_id", new_id));
+}
 
 static void tell(struct sba_turn *t, const struct sba_error *why)
 {
