@@ -97,7 +97,9 @@ int sba_agent_screen_open(struct sba_agent *a, const struct sba_screen_options *
 		rc = settle_in(a, err);
 	if (rc == 0)
 		rc = start(a, o, ret, err);
-	if (rc < 0)
+	if (rc == 0)
+		sba_agent_record(a, "screen", json_pack("{s:s}", "session", a->session));
+	else
 		sba_agent_screen_close(a);
 	return rc < 0 ? sba_wrap(err, rc, "%s: its screen", a->driver->name) : 0;
 }

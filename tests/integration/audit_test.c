@@ -251,24 +251,19 @@ static void no_audit_leaves_no_trace(void **state)
 	assert_int_equal(access(getenv("SANDBOX_AGENT_AUDIT_ROOT"), F_OK), -1);
 }
 
-static void a_fork_is_recorded_in_the_parents_folder(void **state)
+static void forks_are_recorded_in_the_parents_folder(void **state)
 {
 	(void)state;
-	struct sba_error err = { 0 };
-	struct sba_sandbox *child = NULL;
-	struct sba_agent *a = NULL;
-	const struct sba_audit_options audit = { .root = getenv("SANDBOX_AGENT_AUDIT_ROOT") };
-	const struct sba_agent_options o = { .offline = true, .audit = &audit };
-	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){
-		.image = live_fake_image(), .agent = "claude", .name = "parent" });
-	if (sba_agent_open(s, &o, &a, &err) < 0 ||
-	    sba_agent_fork(a, &(struct sba_fork_options){ .name = "child" }, &child, NULL, &err) <
-		    0)
-		fail_msg("%s", err.text);
-	sba_agent_close(a);
-	live_remove(child);
-	live_remove(s);
-	LIVE_CHILD logs;
+	LIVE_CHILD up, in, fork, rm, logs;
+	RUN(&up, "up", FAKE, "--name", "parent");
+	live_assert_says(&up, 0, NULL);
+	live_write_file(live_path("notes"), "x", 1, 0644);
+	RUN(&in, "cp", live_path("notes"), "parent:/workspace/notes");
+	live_assert_says(&in, 0, NULL);
+	RUN(&fork, "fork", "parent", "--name", "child");
+	live_assert_says(&fork, 0, NULL);
+	RUN(&rm, "rm", "parent", "child");
+	live_assert_says(&rm, 0, NULL);
 	RUN(&logs, "--json", "logs", "parent");
 	live_assert_says(&logs, 0, NULL);
 	assert_non_null(strstr(logs.out.data, "\"kind\":\"fork\""));
@@ -290,7 +285,7 @@ int main(void)
 		AUDIT_TEST(a_killed_client_leaves_a_turn_that_is_told_unfinished),
 		AUDIT_TEST(without_a_root_of_its_own_a_turn_goes_on_and_warns),
 		AUDIT_TEST(no_audit_leaves_no_trace),
-		AUDIT_TEST(a_fork_is_recorded_in_the_parents_folder),
+		AUDIT_TEST(forks_are_recorded_in_the_parents_folder),
 		LIVE_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, live_begin, live_end);
