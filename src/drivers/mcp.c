@@ -95,6 +95,8 @@ static int check(const struct sba_driver *d, const json_t *servers, struct sba_b
 static void toml_value(struct sba_buf *b, const json_t *value)
 {
 	SBA_FREE char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	if (!text)
+		b->failed = SBA_ENOMEM;
 	for (const char *p = text; p && *p; p++) {
 		if (*p == 0x7F)
 			sba_buf_puts(b, "\\u007F");
@@ -158,43 +160,56 @@ static json_t *opencode_server(const json_t *s)
 		return json_pack("{s:s, s:O, s:o, s:b}", "type", "remote", "url",
 				 json_object_get(s, "url"), "headers",
 				 or_empty(json_object_get(s, "headers")), "enabled", 1);
-	json_t *words = json_pack("[O]", command);
-	json_array_extend(words, json_object_get(s, "args"));
-	return json_pack("{s:s, s:o, s:o, s:b}", "type", "local", "command", words, "environment",
+	const json_t *args = json_object_get(s, "args");
+	SBA_JSON json_t *words = json_pack("[O]", command);
+	if (!words || (args && json_array_extend(words, (json_t *)(uintptr_t)args)))
+		return NULL;
+	return json_pack("{s:s, s:O, s:o, s:b}", "type", "local", "command", words, "environment",
 			 or_empty(json_object_get(s, "env")), "enabled", 1);
 }
 
 static json_t *for_opencode(const json_t *servers)
 {
 	const char *name;
-	json_t *s, *all = json_object();
+	json_t *s;
+	SBA_JSON json_t *all = json_object();
 	json_object_foreach((json_t *)(uintptr_t)servers, name, s)
-		json_object_set_new(all, name, opencode_server(s));
-	return json_pack("{s:o}", "mcp", all);
+	{
+		if (json_object_set_new(all, name, opencode_server(s)))
+			return NULL;
+	}
+	return json_pack("{s:O}", "mcp", all);
 }
 
 static json_t *dsh_config(const char *name, const json_t *s)
 {
 	static const char *const keys[] = { "command", "args", "env", "url", "headers" };
-	json_t *config = json_pack("{s:s, s:s}", "serverName", name, "transport",
-				   json_object_get(s, "command") ? "stdio" : "streamable-http");
-	for (size_t i = 0; i < SBA_ARRAY_LEN(keys); i++) {
+	SBA_JSON json_t *config =
+		json_pack("{s:s, s:s}", "serverName", name, "transport",
+			  json_object_get(s, "command") ? "stdio" : "streamable-http");
+	for (size_t i = 0; config && i < SBA_ARRAY_LEN(keys); i++) {
 		json_t *value = json_object_get(s, keys[i]);
-		if (value)
-			json_object_set(config, keys[i], value);
+		if (value && json_object_set(config, keys[i], value))
+			return NULL;
 	}
-	return config;
+	return sba_move(&config);
 }
 
 /* JSON is YAML too. */
 static json_t *for_dsh(const json_t *servers)
 {
 	const char *name;
-	json_t *s, *rows = json_array();
-	json_object_foreach((json_t *)(uintptr_t)servers, name, s) json_array_append_new(
-		rows, json_pack("{s:o, s:s, s:o}", "id", json_sprintf("mcp-%s", name), "name",
-				"@deepseek-ai/dsh-mcp-client", "config", dsh_config(name, s)));
-	return json_pack("[{s:o}]", "insert", rows);
+	json_t *s;
+	SBA_JSON json_t *rows = json_array();
+	json_object_foreach((json_t *)(uintptr_t)servers, name, s)
+	{
+		json_t *row =
+			json_pack("{s:o, s:s, s:o}", "id", json_sprintf("mcp-%s", name), "name",
+				  "@deepseek-ai/dsh-mcp-client", "config", dsh_config(name, s));
+		if (json_array_append_new(rows, row))
+			return NULL;
+	}
+	return json_pack("[{s:O}]", "insert", rows);
 }
 
 static json_t *as_json(const struct sba_driver *d, const json_t *servers)
