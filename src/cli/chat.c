@@ -78,7 +78,8 @@ static int turn(struct cli *cli, const struct chat_options *given, const struct 
 		.timeout = o.timeout,
 		.idle_timeout = o.idle_timeout,
 	};
-	int status = prompt ? cli_turn_run(cli, s, &t) : cli_screen_run(cli, s, &o.way, false);
+	int status = prompt ? cli_turn_run(cli, s, &t)
+			    : cli_screen_run(cli, s, &o.way, o.wait ? CLI_SCREEN_WAITS : 0);
 	sba_sandbox_close(s);
 	cli_way_fini(&o.way);
 	return cli_signals_exit(cli, status,

@@ -537,9 +537,10 @@ int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o);
 
 /* Whether there is no prompt, and somebody at a terminal. */
 bool cli_screen_wanted(const struct cli *cli, const char *prompt);
+/* The sandbox ends with it; it waits for a turn that is under way. */
+enum { CLI_SCREEN_ONCE = 1, CLI_SCREEN_WAITS = 2 };
 /* The screen of the agent in s, until it ends; the exit status. */
-int cli_screen_run(struct cli *cli, struct sba_sandbox *s, const struct cli_way *way,
-		   bool one_turn);
+int cli_screen_run(struct cli *cli, struct sba_sandbox *s, const struct cli_way *way, int flags);
 
 /* ---- the pool (pool.c) ---- */
 

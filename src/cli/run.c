@@ -191,7 +191,7 @@ static int turn_and_files(struct cli *cli, const struct run_options *o, struct s
 		.hold_result = true,
 	};
 	int status = prompt ? cli_turn_run(cli, s, &turn)
-			    : cli_screen_run(cli, s, &o->spawn.way, !o->keep);
+			    : cli_screen_run(cli, s, &o->spawn.way, o->keep ? 0 : CLI_SCREEN_ONCE);
 	int files = get_all(cli, s, &o->get, turn.result);
 	if (turn.result)
 		cli_json_line(turn.result);

@@ -33,19 +33,19 @@ static int terminal_env(struct cli_env *env, struct sba_error *err)
 	return rc;
 }
 
-int cli_screen_run(struct cli *cli, struct sba_sandbox *s, const struct cli_way *way, bool one_turn)
+int cli_screen_run(struct cli *cli, struct sba_sandbox *s, const struct cli_way *way, int flags)
 {
 	struct sba_agent *a = NULL;
 	struct sba_process *p = NULL;
 	struct cli_env env = { 0 };
-	struct sba_screen_options o = { 0 };
+	struct sba_screen_options o = { .wait_ms = flags & CLI_SCREEN_WAITS ? -1 : 0 };
 	struct sba_error err;
 	int status = EXIT_FAILURE;
 	cli_term_size(&o.rows, &o.columns);
 	int rc = terminal_env(&env, &err);
 	o.env = (const char *const *)env.v;
 	if (rc == 0)
-		rc = cli_way_open(cli, way, s, one_turn, &a, &err);
+		rc = cli_way_open(cli, way, s, flags & CLI_SCREEN_ONCE, &a, &err);
 	if (rc == 0)
 		rc = sba_agent_screen_open(a, &o, &p, &err);
 	if (rc == 0) {

@@ -28,7 +28,9 @@ static int check_key(const struct cli_way *w, struct sba_error *err)
  * each chat's to say, as what is kept inside is not beyond doubt. */
 static int check_in(const struct cli_args *args, struct sba_error *err)
 {
-	static const char *const fits[] = { "offline", "permissions", "mcp", "skill", "rules", "in" };
+	static const char *const fits[] = {
+		"offline", "permissions", "mcp", "skill", "rules", "in"
+	};
 	for (size_t i = 0; i < args->given_n; i++) {
 		const char *name = args->given[i]->name;
 		bool ok = false, of_sandbox = false;
