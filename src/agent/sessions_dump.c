@@ -58,7 +58,7 @@ static int fetch_workspace(struct sba_agent *a, int fd, uint64_t *ret_size, stru
 static int repack(struct sba_dump *d, int from, uint64_t size, struct sba_error *err)
 {
 	const struct sba_pack_options o = {
-		.fixed_mtime = -1, .beneath = SBA_AGENT_WORKDIR + 1, .uid = OWNER, .gid = OWNER
+		.fixed_mtime = -1, .beneath = &SBA_AGENT_WORKDIR[1], .uid = OWNER, .gid = OWNER
 	};
 	struct sba_carry_reader reader = { .fd = from, .size = size };
 	SBA_FREE char *piece = malloc(PIECE);
