@@ -40,9 +40,12 @@ int sba_access_enter(struct sba_agent *a, bool change, struct sba_access *ret,
 
 int sba_access_wrap(const struct sba_agent *a, int rc, const char *what, struct sba_error *err)
 {
-	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s': %s", sba_sandbox_info(a->sandbox)->name,
-				 what)
-		      : 0;
+	const char *name = sba_sandbox_info(a->sandbox)->name;
+	if (rc == 0)
+		return 0;
+	if (rc == SBA_ENOTFOUND && err && !err->hint[0])
+		sba_hint(err, rc, "what there is:  sandbox-agent sessions ls %s", name);
+	return sba_wrap(err, rc, "sandbox '%s': %s", name, what);
 }
 
 int sba_access_id(const struct sba_agent *a, const char *id, const char **ret,
@@ -148,8 +151,7 @@ static int find(const struct sba_access *x, const char *id, struct sba_error *er
 		found = found || strcmp(l.v[i].id, id) == 0;
 	sba_kept_list_fini(&l);
 	if (rc == 0 && !found)
-		rc = sba_hint(err, sba_fail(err, SBA_ENOTFOUND, "there is no session '%s'", id),
-			      "what there is:  sandbox-agent sessions ls NAME");
+		rc = sba_fail(err, SBA_ENOTFOUND, "there is no session '%s'", id);
 	return rc;
 }
 

@@ -231,6 +231,8 @@ int sba_sessions_load(struct sba_agent *a, int fd, struct sba_dump_info *ret_inf
 	sba_access_leave(&x);
 	if (rc == 0)
 		sba_agent_record_session(a, "load", d.info.session, NULL);
+	if (rc == SBA_EREFUSED && err && !err->hint[0])
+		sba_hint(err, rc, "a whole one:  sandbox-agent sessions dump NAME FILE");
 	if (rc == 0 && ret_info)
 		*ret_info = d.info;
 	sba_dump_fini(&d);

@@ -336,7 +336,8 @@ static int check_there(const struct sba_skill_list *l, const char *folder, struc
 	}
 	int near = sba_nearest(folder, (const char *const *)l->folders.v, l->folders.n);
 	int rc = sba_fail(err, SBA_ENOTFOUND, "there is no skill '%s'", folder);
-	return near < 0 ? rc : sba_hint(err, rc, "did you mean '%s'?", l->folders.v[near]);
+	return near < 0 ? sba_hint(err, rc, "what there is:  sandbox-agent skills ls NAME")
+			: sba_hint(err, rc, "did you mean '%s'?", l->folders.v[near]);
 }
 
 static int remove_all(struct sba_agent *a, const struct sba_skill_list *l,
