@@ -111,16 +111,50 @@ int sba_audit_open(const struct sba_audit_options *o, struct sba_sandbox *s, str
 	return 0;
 }
 
+/* What a user gave the sandbox for its programs, by the names that people give such
+ * things. */
+static bool names_secret(const char *name, size_t len)
+{
+	static const char *const words[] = { "KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL" };
+	char copy[128];
+	snprintf(copy, sizeof(copy), "%.*s", (int)(len < sizeof(copy) ? len : sizeof(copy) - 1),
+		 name);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(words); i++) {
+		if (strcasestr(copy, words[i]))
+			return true;
+	}
+	return false;
+}
+
+void sba_audit_hide_env(struct sba_audit *a, const json_t *env)
+{
+	size_t i;
+	const json_t *pair;
+	pthread_mutex_lock(&a->lock);
+	json_array_foreach(env, i, pair)
+	{
+		const char *text = json_string_value(pair);
+		size_t len = text ? strcspn(text, "=") : 0;
+		struct sba_error err = { 0 };
+		if (text && text[len] && names_secret(text, len) &&
+		    sba_audit_hide(a, text + len + 1, &err) < 0)
+			sba_log("audit", "%s", err.text);
+	}
+	pthread_mutex_unlock(&a->lock);
+}
+
 /* One request, and only before a turn: what else is recorded need not wait for it. */
-void sba_audit_ask_digest(struct sba_audit *a)
+void sba_audit_ask(struct sba_audit *a)
 {
 	SBA_JSON json_t *j = NULL;
-	if (!a->sandbox || *a->who.digest ||
+	if (!a->sandbox || a->asked ||
 	    sba_container_inspect(sba_sandbox_engine(a->sandbox), sba_sandbox_container(a->sandbox),
 				  sba_sandbox_until(a->sandbox, SBA_AUDIT_ASK_MS), &j, NULL) < 0)
 		return;
 	const char *digest = sba_json_str(j, "Image");
 	char *copy = digest ? strdup(digest) : NULL;
+	a->asked = true;
+	sba_audit_hide_env(a, sba_json_get(j, "Config.Env"));
 	if (!copy)
 		return;
 	free(a->who.digest);

@@ -13,8 +13,7 @@ enum { OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, BEGINNING_MIN
 struct item {
 	struct sba_audit_session s;
 	json_t *status;
-	char *text, *path, *name;
-	char day[SBA_AUDIT_DAY];
+	char *text, *path, *name, *day;
 };
 
 struct sba_audit_list {
@@ -30,6 +29,7 @@ static void item_fini(struct item *i)
 	free(i->text);
 	free(i->path);
 	free(i->name);
+	free(i->day);
 }
 
 static const char *or_empty(const json_t *j, const char *path)
@@ -123,14 +123,15 @@ static int add(struct sba_audit_list *l, int day_fd, const char *day, const char
 {
 	SBA_CLOSE int fd = openat(day_fd, name, OPEN_DIR);
 	struct item i = { 0 };
-	if (fd < 0 || sba_audit_status_load(fd, &i.status, NULL) < 0)
-		return 0;
-	snprintf(i.day, sizeof(i.day), "%s", day);
+	int rc = fd < 0 ? SBA_ENOTFOUND : sba_audit_status_load(fd, &i.status, err);
+	if (rc < 0)
+		return rc == SBA_ENOMEM ? rc : 0;
+	i.day = strdup(day);
 	i.name = strdup(name);
 	i.text = sba_json_dump(i.status);
-	int rc = i.name && i.text && asprintf(&i.path, "%s/%s/%s", l->root, day, name) >= 0
-			 ? 0
-			 : sba_fail_nomem(err);
+	rc = i.name && i.day && i.text && asprintf(&i.path, "%s/%s/%s", l->root, day, name) >= 0
+		     ? 0
+		     : sba_fail_nomem(err);
 	if (rc == 0) {
 		describe(&i, fd);
 		if (is_wanted(l->filter, &i.s))

@@ -30,7 +30,7 @@ struct sba_audit {
 	struct sba_audit_who who;
 	struct sba_sandbox *sandbox; /* NULL in tests */
 	struct sba_observer observer;
-	bool pruned;
+	bool asked, pruned;
 	pthread_mutex_t lock;        /* of all below; connections come on other threads */
 	struct sba_audit_turn *turn; /* under way; NULL: none */
 };
@@ -39,8 +39,11 @@ struct sba_audit {
 int sba_audit_new(const struct sba_audit_options *o, struct sba_audit_who *take_who,
 		  struct sba_audit **ret, struct sba_error *err) SBA_MUST_CHECK;
 
-/* The image's digest, from the engine, where it is not known yet. */
-void sba_audit_ask_digest(struct sba_audit *a);
+/* The image's digest and what may be secret of the sandbox's environment, from the
+ * engine, once. */
+void sba_audit_ask(struct sba_audit *a);
+/* The values of "K=V" whose names say that they are secret. */
+void sba_audit_hide_env(struct sba_audit *a, const json_t *env);
 
 /* ---- root.c: the root and its days ---- */
 

@@ -25,16 +25,18 @@ json_t *sba_audit_status_new(const struct sba_audit *a)
 			 SBA_VERSION, "created", now, "updated", now, "turns");
 }
 
-static int read_all(int fd, struct sba_buf *ret)
+static int read_all(int fd, struct sba_buf *ret, struct sba_error *err)
 {
 	for (;;) {
 		char *to = sba_buf_reserve(ret, 16 * SBA_KIB);
-		ssize_t n = to ? read(fd, to, 16 * SBA_KIB) : -1;
-		if (n < 0 && to && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 || ret->failed ? -1 : 0;
-		ret->len += (size_t)n;
+		if (!to)
+			return sba_buf_check(ret, SBA_AUDIT_STATUS, err);
+		ssize_t n = read(fd, to, 16 * SBA_KIB);
+		if (n == 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return sba_fail_errno(err, SBA_EIO, errno, "read " SBA_AUDIT_STATUS);
+		ret->len += n > 0 ? (size_t)n : 0;
 	}
 }
 
@@ -44,11 +46,13 @@ int sba_audit_status_load(int folder_fd, json_t **ret, struct sba_error *err)
 		openat(folder_fd, SBA_AUDIT_STATUS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	SBA_BUF struct sba_buf text = SBA_BUF_INIT(SBA_AUDIT_STATUS_MAX);
 	SBA_JSON json_t *j = NULL;
-	if (fd < 0 && errno == ENOENT)
-		return sba_fail(err, SBA_ENOTFOUND, SBA_AUDIT_STATUS ": not there");
-	if (fd < 0 || read_all(fd, &text) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "read " SBA_AUDIT_STATUS);
-	int rc = sba_json_parse(text.data ? text.data : "", text.len, SBA_AUDIT_STATUS, &j, err);
+	if (fd < 0)
+		return sba_fail_errno(err, errno == ENOENT ? SBA_ENOTFOUND : SBA_EIO, errno,
+				      "read " SBA_AUDIT_STATUS);
+	int rc = read_all(fd, &text, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_json_parse(text.data ? text.data : "", text.len, SBA_AUDIT_STATUS, &j, err);
 	if (rc < 0)
 		return rc;
 	if (sba_json_int(j, "v", 0) != 1 || !json_is_array(json_object_get(j, "turns")))

@@ -270,7 +270,7 @@ int sba_audit_turn_begin(struct sba_audit *a, const struct sba_audit_begin *b,
 	struct sba_error why = { 0 };
 	if (!t)
 		return sba_fail_nomem(err);
-	sba_audit_ask_digest(a);
+	sba_audit_ask(a);
 	t->audit = a;
 	pthread_mutex_init(&t->trouble_lock, NULL);
 	t->folder = (struct sba_audit_folder)SBA_AUDIT_FOLDER_INIT;

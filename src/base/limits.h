@@ -95,7 +95,7 @@ enum {
 	SBA_AUDIT_PROMPT_EVENT_MAX = 4 * SBA_MIB,    /* and among the events */
 	SBA_AUDIT_NAME_MAX = SBA_SESSION_ID_MAX + 8, /* a session's folder: "ID+2" */
 	SBA_AUDIT_SECRETS_MAX = 64,
-	SBA_AUDIT_ASK_MS = 2000,   /* for the engine to say an image's digest */
+	SBA_AUDIT_ASK_MS = 2000,   /* for the engine to say what a sandbox is */
 	SBA_AUDIT_TWINS_MAX = 999, /* folders of one id */
 
 	/* files of ours that a user may edit */

@@ -257,8 +257,8 @@ static void print_page(struct cli *cli, const struct page *p)
 	json_array_foreach(p->other, i, o)
 	{
 		CLI_FREE char *text = json_dumps(json_object_get(o, "payload"), JSON_COMPACT);
-		snprintf(line, sizeof(line), "%.300s", text ? text : "");
-		say(cli, str(o, "kind"), line);
+		snprintf(line, sizeof(line), "%.40s %.400s", str(o, "kind"), text ? text : "");
+		say(cli, i == 0 ? "other" : "", line);
 	}
 	say(cli, "record", s->path);
 }

@@ -37,6 +37,13 @@ bool cli_audit_options(struct cli *cli, const char *agent, struct sba_audit_opti
 	return true;
 }
 
+/* Once: what cannot be written now cannot a moment later. */
+static void warn(struct cli *cli, const struct sba_error *err)
+{
+	cli->no_audit = true;
+	cli_note(cli, "warning: %s; nothing is recorded", err->text);
+}
+
 struct sba_audit *cli_record_open(struct cli *cli, struct sba_sandbox *s)
 {
 	struct sba_audit_options o = { 0 };
@@ -44,7 +51,7 @@ struct sba_audit *cli_record_open(struct cli *cli, struct sba_sandbox *s)
 	struct sba_error err;
 	if (cli_audit_options(cli, sba_sandbox_info(s)->agent, &o) &&
 	    sba_audit_open(&o, s, &a, &err) < 0)
-		cli_note(cli, "warning: audit: %s", err.text);
+		warn(cli, &err);
 	return a;
 }
 
@@ -54,7 +61,7 @@ void cli_record(struct cli *cli, struct sba_audit *a, const char *kind, json_t *
 	struct sba_error err;
 	json_decref(take_payload);
 	if (text && sba_audit_record(a, kind, text, &err) < 0)
-		cli_note(cli, "warning: %s; this is not recorded", err.text);
+		warn(cli, &err);
 }
 
 void cli_record_once(struct cli *cli, struct sba_sandbox *s, const char *kind, json_t *take_payload)

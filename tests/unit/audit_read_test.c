@@ -66,6 +66,10 @@ static void a_list_tells_of_all_turns_newest_first(void **state)
 	struct sba_audit_list *l = list(NULL);
 	const struct sba_audit_session *s = sba_audit_list_at(l, 0);
 	assert_string_equal(s->session, TWO);
+	char day[SBA_AUDIT_DAY];
+	sba_audit_day_of(sba_unix_ms(), day);
+	for (size_t i = 0; i < sba_audit_list_count(l); i++)
+		assert_string_equal(sba_audit_list_at(l, i)->day, day);
 	assert_string_equal(s->sandbox, "other");
 	assert_int_equal(s->turns, 2);
 	assert_int_equal(s->usage.input, 20);
@@ -114,6 +118,7 @@ static struct sba_audit_reader *reader(void)
 	struct sba_audit_list *l = list(NULL);
 	struct sba_audit_reader *r = NULL;
 	struct sba_error err = { 0 };
+	assert_true(sba_audit_list_count(l) > 0);
 	if (sba_audit_reader_open(sba_audit_list_at(l, 0), &r, &err) < 0)
 		fail_msg("%s", err.text);
 	sba_audit_list_free(l);

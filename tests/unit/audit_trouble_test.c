@@ -141,6 +141,22 @@ static void what_only_looked_like_a_secret_is_all_there(void **state)
 	sba_audit_close(a);
 }
 
+static void variables_that_are_called_secret_are_starred_out(void **state)
+{
+	(void)state;
+	struct sba_audit *a = audit_open("box", NULL);
+	SBA_JSON json_t *env = json_pack("[s, s, s, s, s, i]", "GITHUB_TOKEN=ghp_0123456789",
+					 "db_password=correct horse", "PATH=/usr/local/bin",
+					 "API_KEY", "EMPTY_KEY=", 7);
+	sba_audit_hide_env(a, env);
+	struct sba_audit_turn *t = audit_turn(a, ID);
+	delta(t, "ghp_0123456789 correct horse /usr/local/bin", SBA_EVENT_TEXT);
+	audit_end(t);
+	SBA_FREE char *all = joined("text");
+	assert_string_equal(all, "************** ************* /usr/local/bin");
+	sba_audit_close(a);
+}
+
 static void session_jsonl_stays_exact(void **state)
 {
 	(void)state;
@@ -302,6 +318,7 @@ static void a_file_that_may_not_grow_is_told_once_and_fails_nothing(void **state
 	const struct sba_audit_row *row;
 	int found = 0;
 	assert_int_equal(sba_audit_list(audit_root, NULL, &l, NULL), 0);
+	assert_int_equal(sba_audit_list_count(l), 1);
 	assert_int_equal(sba_audit_reader_open(sba_audit_list_at(l, 0), &r, NULL), 0);
 	while (sba_audit_reader_next(r, 0, &row, NULL) == 1)
 		found += row->is_event && row->event.text && !strcmp(row->event.text, "afterwards");
@@ -476,6 +493,7 @@ int main(void)
 		T(a_secret_across_pieces_of_a_text_is_starred_out_wherever_it_is_cut),
 		T(a_secret_in_pieces_of_one_byte_is_starred_out),
 		T(what_only_looked_like_a_secret_is_all_there),
+		T(variables_that_are_called_secret_are_starred_out),
 		T(session_jsonl_stays_exact),
 		T(a_root_that_is_a_link_is_refused),
 		T(a_root_that_is_open_to_others_is_refused),
