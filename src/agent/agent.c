@@ -85,7 +85,7 @@ static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
 	int rc = find_provider(a, o, &p, err);
 	if (rc == 0)
 		rc = sba_random_hex(a->token, SBA_TOKEN_BYTES, err);
-	if (rc < 0)
+	if (rc < 0 || !p)
 		return rc;
 	a->max_tokens = o->max_tokens;
 	const struct sba_relay_options options = {
@@ -140,9 +140,9 @@ static int read_program(struct sba_agent *a, struct sba_error *err)
 static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, struct sba_error *err)
 {
 	int rc = find_driver(a, o, err);
-	if (rc == 0)
-		rc = sba_permissions_parse(sba_sandbox_info(a->sandbox)->permissions,
-					   &a->permissions, err);
+	if (rc < 0 || !a->driver)
+		return rc;
+	rc = sba_permissions_parse(sba_sandbox_info(a->sandbox)->permissions, &a->permissions, err);
 	if (rc == 0)
 		rc = sba_driver_check_permissions(a->driver, a->permissions, err);
 	if (rc == 0)

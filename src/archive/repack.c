@@ -175,7 +175,7 @@ static int start_entry(struct sba_repack *r, struct archive_entry *e, struct sba
 static int advance(struct sba_repack *r, struct sba_error *err)
 {
 	static const char trailer[2 * SBA_TAR_BLOCK];
-	struct archive_entry *e;
+	struct archive_entry *e = NULL;
 	int rc = r->in ? 0 : sba_tar_in_new(r->read, r->read_user, &r->in, err);
 	sba_buf_reset(&r->head);
 	r->head_at = 0;

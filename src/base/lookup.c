@@ -139,7 +139,7 @@ int sba_lookup(const char *host, uint16_t port, struct sba_until until, struct s
 		return sba_resolve(NULL, host, port, ret, err);
 	struct sba_lookup *l = NULL;
 	int rc = sba_lookup_start(sba_resolve, NULL, host, port, &l, err);
-	if (rc == 0)
+	if (rc == 0 && l)
 		rc = sba_lookup_wait(l, until, ret, err);
 	sba_lookup_end(l, (struct sba_until){ 0, -1 });
 	return rc;

@@ -189,7 +189,7 @@ static int show(struct cli *cli, const void *options, const struct cli_args *arg
 	int rc = prepare(cli, o->follow, &err);
 	if (rc == 0)
 		rc = cli_audit_find(cli, args->v[0], &l, &s, &err);
-	if (rc < 0)
+	if (rc < 0 || !s)
 		return cli_report(cli, &err);
 	int status = show_session(cli, s, o->follow);
 	sba_audit_list_free(l);
@@ -226,8 +226,8 @@ static int logs(struct cli *cli, const void *options, const struct cli_args *arg
 	if (rc == 0 && sba_audit_list_count(l) == 0)
 		rc = cli_fail(&err, SBA_ENOTFOUND, "what there is:  sandbox-agent audit ls",
 			      "nothing is recorded of sandbox '%s'", args->v[0]);
-	int status = rc < 0 ? cli_report(cli, &err)
-			    : show_session(cli, sba_audit_list_at(l, 0), o->follow);
+	const struct sba_audit_session *s = rc < 0 ? NULL : sba_audit_list_at(l, 0);
+	int status = s ? show_session(cli, s, o->follow) : cli_report(cli, &err);
 	sba_audit_list_free(l);
 	return status;
 }

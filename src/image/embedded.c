@@ -44,7 +44,7 @@ int sba_guest_find(const char *arch, struct sba_guest *ret, struct sba_error *er
 
 const char *sba_guest_hash(void)
 {
-	struct sba_guest guest;
+	struct sba_guest guest = { 0 };
 	return sba_guest_find(NULL, &guest, NULL) == 0 ? guest.hash : "";
 }
 

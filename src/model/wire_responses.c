@@ -121,11 +121,16 @@ static int put_name(json_t *item, const char *name)
 static json_t *call_item(const struct sba_model_part *p, const char *text, size_t len,
 			 const char *status)
 {
-	json_t *item = json_pack("{s:s, s:s, s:s, s:s, s:s%}", "id", p->id, "type",
+	json_t *item = json_pack("{s:s, s:s, s:s, s:s}", "id", p->id, "type",
 				 p->custom ? "custom_tool_call" : "function_call", "status", status,
-				 "call_id", p->id, p->custom ? "input" : "arguments", text, len);
+				 "call_id", p->id);
 	if (item)
 		put_name(item, p->name);
+	if (item && json_object_set_new(item, p->custom ? "input" : "arguments",
+					json_stringn(text, len)) < 0) {
+		json_decref(item);
+		return NULL;
+	}
 	return item;
 }
 

@@ -55,7 +55,7 @@ static int judge_place(struct sba_sandbox *s, struct sba_tar_way *w, const char 
 static int look_by_engine(struct sba_sandbox *s, struct sba_tar_way *w, const char *path,
 			  struct sba_error *err)
 {
-	struct sba_path_stat st;
+	struct sba_path_stat st = { 0 };
 	int rc = w->channel ? 0 : sba_refuse_mounts(path, err);
 	if (rc == 0)
 		rc = sba_inside_stat(s, path, &st, err);
@@ -293,7 +293,7 @@ int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *ho
 	if (rc == 0)
 		rc = sba_tar_way_open(s, &find, sba_transfer_until(s, o ? o->timeout_ms : 0), &w,
 				      err);
-	if (rc < 0)
+	if (rc < 0 || !w)
 		return rc;
 	rc = final_name(sba_base_name(inside), host_path, find.contents, &dest, err);
 	if (rc == 0) {
@@ -323,7 +323,7 @@ int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_
 	if (n == 0)
 		n = sba_tar_way_open(s, &find, sba_transfer_until(s, o ? o->timeout_ms : 0), &w,
 				     err);
-	if (n < 0)
+	if (n < 0 || !w)
 		return (int)n;
 	while ((n = sba_tar_way_read(w, piece, 64 * (size_t)SBA_KIB, err)) > 0) {
 		n = write(user, piece, (size_t)n, err);

@@ -59,7 +59,7 @@ static int replace(struct sba_sandbox *s, const struct sba_channel_hello *was,
 {
 	SBA_JSON json_t *container = NULL, *image = NULL;
 	struct sba_until until = sba_engine_until(s->engine, SBA_ENGINE_STEP_MS);
-	struct sba_guest guest;
+	struct sba_guest guest = { 0 };
 	const char *ref = NULL;
 	int rc = sba_container_inspect(s->engine, s->container, until, &container, err);
 	if (rc == 0 && !(ref = sba_json_str(container, "Image")))

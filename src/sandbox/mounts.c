@@ -180,15 +180,15 @@ static int real_host(const struct sba_making *m, char *host, char **ret, struct 
 static int resolve_one(struct sba_making *m, const char *text, struct sba_error *err)
 {
 	SBA_FREE char *copy = strdup(text), *host = NULL;
-	struct mount one;
+	struct mount one = { 0 };
 	int rc = copy ? cut(copy, &one, err) : sba_fail_nomem(err);
-	if (rc < 0)
+	if (rc < 0 || !one.path)
 		return rc;
 	drop_slashes((char *)(uintptr_t)one.path);
 	rc = check_path(one.path, err);
 	if (rc == 0)
 		rc = real_host(m, copy, &host, err);
-	if (rc == 0 && strchr(host, ':'))
+	if (rc == 0 && host && strchr(host, ':'))
 		rc = sba_fail(err, SBA_EINVAL, "mount '%s': a ':' in it", host);
 	if (rc == 0)
 		rc = check_host(m, host, err);
@@ -210,7 +210,7 @@ int sba_mounts_paths(const struct sba_strv *mounts, struct sba_strv *ret, struct
 {
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < mounts->n; i++) {
-		struct mount one;
+		struct mount one = { 0 };
 		SBA_FREE char *copy = strdup(mounts->v[i]);
 		rc = copy ? cut(copy, &one, err) : sba_fail_nomem(err);
 		if (rc == 0)
@@ -237,7 +237,7 @@ static json_t *spec_of(const struct mount *one)
 
 int sba_mounts_add(const struct sba_making *m, json_t *host_config, struct sba_error *err)
 {
-	struct mount one;
+	struct mount one = { 0 };
 	SBA_JSON json_t *list = json_array();
 	for (size_t i = 0; i < m->mounts.n; i++) {
 		SBA_FREE char *copy = strdup(m->mounts.v[i]);

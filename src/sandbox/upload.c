@@ -84,7 +84,7 @@ static int send_small(struct upload *u, const char *folder, struct sba_transfer_
 {
 	char path[SBA_INSIDE_PATH_MAX];
 	SBA_HOLD struct sba_hold *hold = NULL;
-	struct sba_channel *channel;
+	struct sba_channel *channel = NULL;
 	bool asked = false;
 	bool small = S_ISREG(u->st.st_mode) && u->st.st_size <= SMALL_MAX;
 	if (!small || (u->options && u->options->no_clobber))
