@@ -80,7 +80,8 @@ static int configure(struct cli *cli, void *options, const struct cli_args *args
 		cli_look_init(&cli->look, sba_config_text(cli->config, "color", NULL));
 	if (!cli->prefix)
 		cli->prefix = sba_config_text(cli->config, "prefix", NULL);
-	const struct sba_config_scope scope = { .agent = about_agent && args->v ? args->v[0] : NULL };
+	const struct sba_config_scope scope = { .agent = about_agent && args->v ? args->v[0]
+										: NULL };
 	return cli_settings_apply(cli, c, args, options, &scope, err);
 }
 
