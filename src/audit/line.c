@@ -57,10 +57,16 @@ static void text(struct members *m, const char *name, const char *value)
 
 static void number(struct members *m, const char *name, int64_t value)
 {
-	char digits[24];
+	char digits[24], *at = digits + sizeof(digits);
+	uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 	key(m, name);
-	int n = snprintf(digits, sizeof(digits), "%lld", (long long)value);
-	sba_buf_put(m->b, digits, (size_t)n);
+	do {
+		*--at = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	if (value < 0)
+		*--at = '-';
+	sba_buf_put(m->b, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 static void boolean(struct members *m, const char *name, bool value)
@@ -74,18 +80,20 @@ static void end(struct members *m)
 	sba_buf_puts(m->b, m->any ? "}" : "{}");
 }
 
-/* The arguments are JSON where the CLI kept to it. */
+/* The arguments are JSON where the CLI kept to it, and stay as they are where they are
+ * one line. */
 static void arguments(struct members *m, const char *input)
 {
-	json_t *j = input ? sba_json_load(input, strlen(input), JSON_DECODE_ANY, NULL) : NULL;
-	SBA_FREE char *dump = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-	json_decref(j);
-	if (!dump) {
+	SBA_JSON json_t *j =
+		input ? sba_json_load(input, strlen(input), JSON_DECODE_ANY, NULL) : NULL;
+	bool one_line = j && !strpbrk(input, "\r\n");
+	SBA_FREE char *dump = j && !one_line ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+	if (!dump && !one_line) {
 		text(m, "input", input);
 		return;
 	}
 	key(m, "input");
-	sba_buf_puts(m->b, dump);
+	sba_buf_puts(m->b, dump ? dump : input);
 }
 
 static void usage(struct members *m, const struct sba_usage *u)
@@ -106,7 +114,9 @@ static void usage(struct members *m, const struct sba_usage *u)
 static void payload_of(struct sba_buf *b, const struct sba_event *e)
 {
 	struct members m = { .b = b };
-	text(&m, "session", e->session);
+	/* All others are of the folder's, or of the one that was told last. */
+	if (e->kind == SBA_EVENT_SESSION)
+		text(&m, "session", e->session);
 	text(&m, "text", e->text);
 	if (e->delta)
 		boolean(&m, "delta", true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A turn of 20,000 events with and without its record, in turns: a fake claude in a
- * sandbox says them as fast as it can.
+ * sandbox says them one after another, as fast as it can.
  *
  * usage: audit_bench IMAGE
  */
@@ -27,7 +27,12 @@ static struct bench_series series[SERIES] = {
 
 static char root[] = "/tmp/sbabench-audit-XXXXXX";
 
-static const char script[] = "#!/bin/sh\ncat >/dev/null\ncat /workspace/stream\n";
+/* One write for each line, as CLIs do it. */
+static const char script[] = "#!/usr/bin/env python3\n"
+			     "import os, sys\n"
+			     "sys.stdin.buffer.read()\n"
+			     "for line in open('/workspace/stream', 'rb'):\n"
+			     "    os.write(1, line)\n";
 
 /* A tool is called and answers, again and again: two events each. */
 static void make_stream(struct sba_buf *b)

@@ -163,7 +163,6 @@ static void an_event_comes_back_as_it_was(void **state)
 	assert_int_equal(row->turn, 1);
 	assert_int_equal(row->event.kind, e.kind);
 	assert_int_equal(row->event.time_ms, e.time_ms);
-	assert_string_equal(row->event.session, e.session);
 	assert_string_equal(row->event.tool, e.tool);
 	assert_string_equal(row->event.tool_native, e.tool_native);
 	assert_string_equal(row->event.call_id, e.call_id);
