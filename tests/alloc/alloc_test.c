@@ -271,7 +271,10 @@ static int parse_stream(struct sba_error *err)
 	struct sba_stream *s = NULL;
 	struct sba_outcome end;
 	size_t events = 0;
-	int rc = sba_stream_new(sba_driver_find("claude"), count_event, &events, &s, err);
+	const struct sba_stream_options options = { .driver = sba_driver_find("claude"),
+						    .fn = count_event,
+						    .user = &events };
+	int rc = sba_stream_new(&options, &s, err);
 	const char *at = recording.data;
 	while (rc == 0 && *at) {
 		size_t len = strcspn(at, "\n");
