@@ -108,22 +108,6 @@ static bool join(struct sba_buf *to, const char *prefix, const char *name)
 	return !to->failed && to->data && sba_path_components(to->data) > 0;
 }
 
-static char tar_type(struct archive_entry *e)
-{
-	if (archive_entry_hardlink(e))
-		return '1';
-	switch (archive_entry_filetype(e)) {
-	case AE_IFREG:
-		return '0';
-	case AE_IFLNK:
-		return '2';
-	case AE_IFDIR:
-		return '5';
-	default:
-		return '\0';
-	}
-}
-
 static void count(struct sba_carry_report *r, const struct sba_tar_entry *e)
 {
 	r->files += e->type == '0' || e->type == '1';
@@ -137,7 +121,7 @@ static int carry_entry(struct sba_carry *c, struct sba_tar_in *in, struct archiv
 {
 	SBA_BUF struct sba_buf name = SBA_BUF_INIT(SBA_LAND_PATH_MAX);
 	SBA_BUF struct sba_buf link = SBA_BUF_INIT(SBA_LAND_PATH_MAX);
-	char type = tar_type(from);
+	char type = sba_tar_type(from);
 	const char *path = archive_entry_pathname(from);
 	const char *target = NULL;
 	bool fits = type && path && join(&name, prefix, path);

@@ -4,30 +4,15 @@
 
 #include <archive_entry.h>
 
-static char type_of(struct archive_entry *e)
-{
-	if (archive_entry_hardlink(e))
-		return '1';
-	switch (archive_entry_filetype(e)) {
-	case AE_IFREG:
-		return '0';
-	case AE_IFLNK:
-		return '2';
-	case AE_IFDIR:
-		return '5';
-	default:
-		return '?';
-	}
-}
-
 static int visit(struct sba_tar_in *in, struct archive_entry *e, const struct sba_tar_visitor *v,
 		 struct sba_error *err)
 {
 	const char *name = archive_entry_pathname(e);
 	la_int64_t size = archive_entry_size(e);
+	char type = sba_tar_type(e);
 	const struct sba_tar_seen seen = {
 		.name = name ? name : "",
-		.type = type_of(e),
+		.type = type ? type : '?',
 		.size = size > 0 ? (uint64_t)size : 0,
 	};
 	int rc = v->entry(v->user, &seen, err);

@@ -142,6 +142,22 @@ int sba_tar_in_next(struct sba_tar_in *in, struct archive_entry **ret, struct sb
 	return rc < ARCHIVE_WARN ? broken(in, err) : 1;
 }
 
+char sba_tar_type(struct archive_entry *e)
+{
+	if (archive_entry_hardlink(e))
+		return '1';
+	switch (archive_entry_filetype(e)) {
+	case AE_IFREG:
+		return '0';
+	case AE_IFLNK:
+		return '2';
+	case AE_IFDIR:
+		return '5';
+	default:
+		return '\0';
+	}
+}
+
 int sba_tar_in_data(struct sba_tar_in *in, uint64_t size, struct sba_tar_piece *ret,
 		    struct sba_error *err)
 {

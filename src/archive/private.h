@@ -132,6 +132,9 @@ void sba_tar_in_free(struct sba_tar_in *in);
  * trailer has been seen and the transport has ended. */
 int sba_tar_in_next(struct sba_tar_in *in, struct archive_entry **ret,
 		    struct sba_error *err) SBA_MUST_CHECK;
+/* The tar type of an entry: '0', '1', '2' or '5'; NUL for devices, fifos and what is not
+ * known. */
+char sba_tar_type(struct archive_entry *e);
 /* 1 with the next piece of the entry's content (lent), or 0 at its end. Pieces
  * ascend, holes lie between them, and none reaches beyond `size`. */
 struct sba_tar_piece {

@@ -472,6 +472,10 @@ int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int firs
  * nothing is left. */
 int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sba_sandbox **ret,
 	      struct sba_error *err);
+/* The end of a command that makes one which stays: its exit status. Tells the name,
+ * and on a terminal what to type next: "NEXT NAME" and the rest. */
+int cli_spawned(struct cli *cli, struct sba_sandbox *take_s, const char *next, const char *rest);
+int cli_not_spawned(struct cli *cli, const struct sba_error *err);
 /* As many of the same into the pool as are missing of `count`. */
 int cli_spawn_fill(struct cli *cli, struct cli_spawn *o, const char *agent, size_t count,
 		   size_t *ret_made, struct sba_error *err);

@@ -15,19 +15,8 @@ static int create(struct cli *cli, const void *options, const struct cli_args *a
 	struct sba_error err;
 	(void)args;
 	int rc = cli_spawn(cli, &o, NULL, &s, &err);
-	if (rc < 0 && cli_signals_caught())
-		return cli_signals_exit(cli, 1, "nothing is left running");
-	if (rc < 0)
-		return cli_report(cli, &err);
-	const struct sba_sandbox_info *i = sba_sandbox_info(s);
-	if (cli->json)
-		cli_json_first(cli_json_sandbox(i));
-	else
-		printf("%s\n", i->name);
-	if (cli->look.out_tty)
-		cli_note(cli, "go in:  sandbox-agent shell %s", i->name);
-	sba_sandbox_close(s);
-	return 0;
+	return rc < 0 ? cli_not_spawned(cli, &err)
+		      : cli_spawned(cli, s, "go in:  sandbox-agent shell", "");
 }
 
 const struct cli_command cli_command_create = {

@@ -322,3 +322,22 @@ int cli_remove(struct cli *cli, struct sba_sandbox *s)
 	snprintf(told.hint, sizeof(told.hint), "try again:  sandbox-agent rm %s", name);
 	return cli_report(cli, &told);
 }
+
+int cli_not_spawned(struct cli *cli, const struct sba_error *err)
+{
+	return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing is left running")
+				    : cli_report(cli, err);
+}
+
+int cli_spawned(struct cli *cli, struct sba_sandbox *take_s, const char *next, const char *rest)
+{
+	const struct sba_sandbox_info *i = sba_sandbox_info(take_s);
+	if (cli->json)
+		cli_json_first(cli_json_sandbox(i));
+	else
+		printf("%s\n", i->name);
+	if (cli->look.out_tty)
+		cli_note(cli, "%s %s%s", next, i->name, rest);
+	sba_sandbox_close(take_s);
+	return 0;
+}

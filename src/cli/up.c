@@ -92,19 +92,8 @@ static int up(struct cli *cli, const void *options, const struct cli_args *args)
 	if (rc == 0)
 		rc = o.in ? move_in(cli, &o, args, &s, &err)
 			  : cli_spawn(cli, &o, args->v[0], &s, &err);
-	if (rc < 0 && cli_signals_caught())
-		return cli_signals_exit(cli, 1, "nothing is left running");
-	if (rc < 0)
-		return cli_report(cli, &err);
-	const struct sba_sandbox_info *i = sba_sandbox_info(s);
-	if (cli->json)
-		cli_json_first(cli_json_sandbox(i));
-	else
-		printf("%s\n", i->name);
-	if (cli->look.out_tty)
-		cli_note(cli, "talk with it:  sandbox-agent chat %s \"hello\"", i->name);
-	sba_sandbox_close(s);
-	return 0;
+	return rc < 0 ? cli_not_spawned(cli, &err)
+		      : cli_spawned(cli, s, "talk with it:  sandbox-agent chat", " \"hello\"");
 }
 
 const struct cli_command cli_command_up = {

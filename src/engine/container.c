@@ -116,26 +116,27 @@ int sba_container_rename(struct sba_engine *e, const char *id, const char *name,
 	return rc;
 }
 
-int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until until,
-			  json_t **ret, struct sba_error *err)
+static int ask(struct sba_engine *e, const char *id, const char *what, const char *about,
+	       struct sba_until until, json_t **ret, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
 	char tried[160];
-	snprintf(tried, sizeof(tried), "inspect container '%s'", id);
-	put_container(&path, id, "/json");
+	snprintf(tried, sizeof(tried), "%s container '%s'", about, id);
+	put_container(&path, id, what);
 	struct sba_request r = { .method = "GET", .tried = tried };
 	return call(e, &path, &r, until, ret, err);
+}
+
+int sba_container_inspect(struct sba_engine *e, const char *id, struct sba_until until,
+			  json_t **ret, struct sba_error *err)
+{
+	return ask(e, id, "/json", "inspect", until, ret, err);
 }
 
 int sba_container_changes(struct sba_engine *e, const char *id, struct sba_until until,
 			  json_t **ret, struct sba_error *err)
 {
-	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
-	char tried[160];
-	snprintf(tried, sizeof(tried), "ask what changed in container '%s'", id);
-	put_container(&path, id, "/changes");
-	struct sba_request r = { .method = "GET", .tried = tried };
-	return call(e, &path, &r, until, ret, err);
+	return ask(e, id, "/changes", "ask what changed in", until, ret, err);
 }
 
 static json_t *label_filter(const char *const *labels)
