@@ -9,25 +9,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WORD = sizeof(uint64_t) };
+
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+}
+
+/* Sets the top bit of each byte that is zero, and perhaps of ones above such a byte. */
+static uint64_t zero_bytes(uint64_t w)
+{
+	const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
+	return (w - ones) & ~w & tops;
+}
+
+/* Whether all bytes of a word are plain; a false no costs a look at each. */
+static bool is_plain_word(const char *s)
+{
+	const uint64_t ones = 0x0101010101010101;
+	uint64_t w;
+	memcpy(&w, s, sizeof(w));
+	return !(zero_bytes(w & (ones * 0xe0)) | zero_bytes(w ^ (ones * '"')) |
+		 zero_bytes(w ^ (ones * '\\')) | zero_bytes(w ^ (ones * 0x7f)));
+}
+
+static size_t plain_length(const char *s, size_t len)
+{
+	size_t n = 0;
+	while (n + WORD <= len && is_plain_word(s + n))
+		n += WORD;
+	while (n < len && is_plain((unsigned char)s[n]))
+		n++;
+	return n;
+}
+
+static void put_escape(struct sba_buf *b, unsigned char c)
+{
+	const char pair[2] = { '\\', c == '\n' ? 'n' : (char)c };
+	if (c == '"' || c == '\\' || c == '\n')
+		sba_buf_put(b, pair, sizeof(pair));
+	else
+		sba_buf_printf(b, "\\u%04x", c);
+}
+
 static void put_escaped(struct sba_buf *b, const char *s)
 {
-	const char *from = s;
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
-			continue;
-		sba_buf_put(b, from, (size_t)(s - from));
-		from = s + 1;
-		if (c == '"' || c == '\\') {
-			sba_buf_putc(b, '\\');
-			sba_buf_putc(b, (char)c);
-		} else if (c == '\n') {
-			sba_buf_put(b, "\\n", 2);
-		} else {
-			sba_buf_printf(b, "\\u%04x", c);
-		}
+	for (size_t len = strlen(s); len > 0;) {
+		size_t n = plain_length(s, len);
+		sba_buf_put(b, s, n);
+		if (n == len)
+			break;
+		put_escape(b, (unsigned char)s[n]);
+		s += n + 1;
+		len -= n + 1;
 	}
-	sba_buf_put(b, from, (size_t)(s - from));
 }
 
 /* An object's members, the first without a comma. */
@@ -36,21 +71,36 @@ struct members {
 	bool any;
 };
 
+/* ,"name": and with a quote behind it where a text follows. */
+static void begin_member(struct members *m, const char *name, bool quote)
+{
+	size_t len = strlen(name);
+	char *at = sba_buf_reserve(m->b, len + 5);
+	if (!at)
+		return;
+	char *end = at;
+	*end++ = m->any ? ',' : '{';
+	m->any = true;
+	*end++ = '"';
+	end = mempcpy(end, name, len);
+	*end++ = '"';
+	*end++ = ':';
+	if (quote)
+		*end++ = '"';
+	m->b->len += (size_t)(end - at);
+	*end = '\0';
+}
+
 static void key(struct members *m, const char *name)
 {
-	sba_buf_putc(m->b, m->any ? ',' : '{');
-	m->any = true;
-	sba_buf_putc(m->b, '"');
-	sba_buf_puts(m->b, name);
-	sba_buf_put(m->b, "\":", 2);
+	begin_member(m, name, false);
 }
 
 static void text(struct members *m, const char *name, const char *value)
 {
 	if (!value)
 		return;
-	key(m, name);
-	sba_buf_putc(m->b, '"');
+	begin_member(m, name, true);
 	put_escaped(m->b, value);
 	sba_buf_putc(m->b, '"');
 }
