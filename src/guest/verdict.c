@@ -81,6 +81,14 @@ static bool passed(int64_t seconds, int64_t since, int64_t now)
 	return seconds > 0 && now - since >= seconds * 1000;
 }
 
+/* Whoever made it uses it at once; on an engine that has other work even that can take
+ * longer than a short keepalive. */
+static bool unused_for_long(const struct sba_reaper *reaper, int64_t now)
+{
+	return passed(reaper->limits.keepalive, reaper->last_used, now) &&
+	       (reaper->used || now - reaper->last_used >= SBA_REAPER_FIRST_MS);
+}
+
 int sba_reaper_judge(struct sba_reaper *reaper, bool complete, struct sba_reaper_time now)
 {
 	if (passed(reaper->limits.max_lifetime, reaper->began.boottime, now.boottime))
@@ -98,9 +106,9 @@ int sba_reaper_judge(struct sba_reaper *reaper, bool complete, struct sba_reaper
 	reaper->main_known = true;
 	if (!reaper->main_alive)
 		return SBA_REAPER_MAIN_GONE;
-	if (reaper->busy)
+	if (reaper->busy) {
+		reaper->used = true;
 		reaper->last_used = now.monotonic;
-	return passed(reaper->limits.keepalive, reaper->last_used, now.monotonic)
-		       ? SBA_REAPER_KEEPALIVE
-		       : 0;
+	}
+	return unused_for_long(reaper, now.monotonic) ? SBA_REAPER_KEEPALIVE : 0;
 }

@@ -15,6 +15,7 @@
 enum {
 	SBA_REAPER_BEGIN_MS = 60 * 1000, /* for the main process to appear */
 	SBA_REAPER_BLIND_MS = 10 * 1000, /* of nothing but failed scans */
+	SBA_REAPER_FIRST_MS = 10 * 1000, /* at least, for the first use to come */
 };
 
 /* Milliseconds of the two clocks: keepalive must not count a suspended host's
@@ -30,6 +31,7 @@ struct sba_reaper {
 	int64_t last_used;
 	int64_t blind_since; /* of the first of a row of failed scans; -1: none */
 	bool main_known;
+	bool used;
 	struct sba_guest_stat main;
 	/* of the scan under way */
 	bool main_alive;

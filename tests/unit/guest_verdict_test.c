@@ -16,12 +16,14 @@
 static const struct sba_guest_stat reaper_itself = { .pid = 1, .start = 1, .state = 'R' };
 static const struct sba_guest_stat main_process = { .pid = 7, .start = 50, .state = 'S' };
 
+/* Of a sandbox that its maker has used already. */
 static struct sba_reaper new_reaper(int64_t keepalive, int64_t max_lifetime)
 {
 	struct sba_guest_limits limits = { keepalive, max_lifetime };
 	struct sba_reaper reaper;
 
 	sba_reaper_init(&reaper, &limits, (struct sba_reaper_time){ 1000, 1000 });
+	reaper.used = true;
 	return reaper;
 }
 
@@ -65,6 +67,23 @@ static void unused_sandbox_ends_after_its_keepalive(void **state)
 	assert_int_equal(scan(&reaper, 0, &main_process, 1), 0);
 	assert_int_equal(scan(&reaper, 4999, &main_process, 1), 0);
 	assert_int_equal(scan(&reaper, 5000, &main_process, 1), SBA_REAPER_KEEPALIVE);
+}
+
+static void a_short_keepalive_waits_for_the_first_use(void **state)
+{
+	struct sba_reaper reaper = new_reaper(1, 0);
+	struct sba_reaper used = reaper;
+
+	(void)state;
+	reaper.used = used.used = false;
+	assert_int_equal(scan(&reaper, 0, &main_process, 1), 0);
+	assert_int_equal(scan(&reaper, SBA_REAPER_FIRST_MS - 1, &main_process, 1), 0);
+	assert_int_equal(scan(&reaper, SBA_REAPER_FIRST_MS, &main_process, 1),
+			 SBA_REAPER_KEEPALIVE);
+	assert_int_equal(scan(&used, 0, &main_process, 1), 0);
+	assert_int_equal(main_with(&used, 5000, command_in('S')), 0);
+	assert_int_equal(scan(&used, 5999, &main_process, 1), 0);
+	assert_int_equal(scan(&used, 6000, &main_process, 1), SBA_REAPER_KEEPALIVE);
 }
 
 static void command_in_progress_renews_the_keepalive(void **state)
@@ -233,6 +252,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unused_sandbox_ends_after_its_keepalive),
+		cmocka_unit_test(a_short_keepalive_waits_for_the_first_use),
 		cmocka_unit_test(command_in_progress_renews_the_keepalive),
 		cmocka_unit_test(stopped_traced_and_dead_renew_nothing),
 		cmocka_unit_test(processes_with_a_parent_inside_renew_nothing),
