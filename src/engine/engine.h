@@ -234,6 +234,15 @@ int sba_image_pull(struct sba_engine *e, const char *ref, const char *auth,
 int sba_image_remove(struct sba_engine *e, const char *ref, struct sba_until until,
 		     struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- volumes (volume.c) ---- */
+
+/* Volumes with one label "k=v" that no container has: a JSON array. */
+int sba_volume_unused(struct sba_engine *e, const char *label, struct sba_until until, json_t **ret,
+		      struct sba_error *err) SBA_MUST_CHECK;
+/* SBA_EEXIST: a container has it; one that is not there is no failure. */
+int sba_volume_remove(struct sba_engine *e, const char *name, struct sba_until until,
+		      struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- events (events.c) ---- */
 
 /* Past events since a UNIX time, of containers with one label "k=v", as a JSON

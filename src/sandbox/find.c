@@ -468,6 +468,9 @@ int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed, struct sb
 		*ret_removed = removed;
 	rc = rc ? rc : failed;
 	if (rc == 0)
+		rc = sba_volumes_sweep(e, prefix, sba_engine_until(e, SBA_ENGINE_STEP_MS), NULL,
+				       err);
+	if (rc == 0)
 		rc = sba_image_sweep(e, SBA_OWN_REPOSITORY, SBA_SIDECAR_IMAGE_KEPT_S, NULL, err);
 	return rc;
 }

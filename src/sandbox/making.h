@@ -87,6 +87,11 @@ int sba_mounts_paths(const struct sba_strv *mounts, struct sba_strv *ret,
 /* Whether what was told (HostConfig.Mounts) is what the engine says that it made. */
 bool sba_mounts_hold(const json_t *wanted, const json_t *made) SBA_MUST_CHECK;
 
+/* ---- volume.c ---- */
+
+/* A volume for the sidecar, with its guest in it, that its sandbox takes it from. */
+int sba_volume_offer(const struct sba_making *m, json_t *spec) SBA_MUST_CHECK;
+
 /* ---- spec.c ---- */
 
 /* NULL when out of memory. */

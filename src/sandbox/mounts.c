@@ -262,8 +262,9 @@ static bool is_made(const json_t *wanted, const json_t *made)
 	{
 		const char *source = sba_json_str(one, "Source");
 		const char *path = sba_json_str(one, "Destination");
+		const char *told = sba_json_str(wanted, "Source"); /* none for a volume */
 		if (path && strcmp(path, sba_json_str(wanted, "Target")) == 0)
-			return source && strcmp(source, sba_json_str(wanted, "Source")) == 0 &&
+			return source && (!told || strcmp(source, told) == 0) &&
 			       sba_json_bool(one, "RW", true) !=
 				       sba_json_bool(wanted, "ReadOnly", false);
 	}

@@ -116,6 +116,12 @@ void sba_found_fini(struct sba_found *f);
 /* A new entry at its end, empty; NULL when out of memory. */
 struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e);
 
+/* ---- volume.c ---- */
+
+/* Removes the volumes of a prefix that no container has; how many. */
+int sba_volumes_sweep(struct sba_engine *e, const char *prefix, struct sba_until until,
+		      int *ret_removed, struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- remove.c ---- */
 
 /* Both containers of one sandbox, main last in name but first in death: the

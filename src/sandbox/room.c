@@ -40,6 +40,8 @@ static void sweep(const struct sba_making *m, const struct sba_found *f)
 			    0)
 			sba_log("sandbox", "'%s' could not be swept", f->v[i].info.name);
 	}
+	if (m->as_root && sba_volumes_sweep(m->engine, m->o.prefix, until, NULL, NULL) < 0)
+		sba_log("sandbox", "volumes could not be swept");
 }
 
 static int full(const struct sba_making *m, int64_t there, struct sba_error *err)

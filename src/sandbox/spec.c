@@ -28,13 +28,7 @@ static int seal(json_t *spec)
 }
 
 /* Root could replace a guest that lies in its own files; out of the sidecar it
- * comes read-only. The volume has no name: it goes with the last of the two
- * containers. */
-static int offer_guest(json_t *spec)
-{
-	return json_object_set_new(spec, "Volumes", json_pack("{s:{}}", SBA_GUEST_DIR));
-}
-
+ * comes read-only. */
 static int take_guest(const struct sba_making *m, json_t *spec)
 {
 	char from[SBA_ID_MAX + 8];
@@ -68,7 +62,7 @@ json_t *sba_spec_sidecar(const struct sba_making *m)
 			   * and waits for ten seconds. */
 			  "StopSignal", "SIGKILL", "HostConfig", host);
 	bool bad = !spec || (strcmp(m->o.network, "sealed") == 0 && seal(spec));
-	bad = bad || (m->as_root && offer_guest(spec));
+	bad = bad || (m->as_root && sba_volume_offer(m, spec) < 0);
 	if (bad) {
 		json_decref(spec);
 		return NULL;

@@ -227,10 +227,23 @@ static size_t named(const char *path, const char *list_key)
 	return n;
 }
 
+/* Those without a name, too: by their label. The engine removes them a moment after their
+ * last container. */
+static bool no_volumes(void *user)
+{
+	char label[80];
+	SBA_JSON json_t *unused = NULL;
+	(void)user;
+	snprintf(label, sizeof(label), "io.sandbox-agent.prefix=%s", live.prefix);
+	return sba_volume_unused(live.engine, label, soon(), &unused, NULL) == 0 &&
+	       json_array_size(unused) == 0;
+}
+
 void live_nothing_is_left(void **state)
 {
 	(void)state;
 	live_await_no_containers(10000);
+	live_await(no_volumes, NULL, 10000);
 	SBA_JSON json_t *images = images_of(live.engine);
 	size_t i, t;
 	json_t *one, *tag;
