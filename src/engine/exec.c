@@ -55,14 +55,17 @@ static json_t *exec_body(const struct sba_exec_spec *spec)
 			 "User", spec->user, "WorkingDir", spec->workdir);
 }
 
-/* 409: the container is stopped or paused. Podman looks the user up before it
- * answers; Docker tells it in the stream. */
-static int exec_failed(struct sba_error *err, int rc)
+/* 409: the container is stopped or paused; Podman says 500 and so. Podman looks the user
+ * up before it answers; Docker tells it in the stream. */
+static int exec_failed(struct sba_error *why, int rc, struct sba_error *err)
 {
-	if (rc == SBA_EEXIST)
-		rc = err->code = SBA_EBROKEN;
-	else if (rc == SBA_EENGINE && strstr(err->text, "unable to find user"))
-		rc = err->code = SBA_ENOTFOUND;
+	if (rc == SBA_EEXIST ||
+	    (rc == SBA_EENGINE && strstr(why->text, "container state improper")))
+		rc = why->code = SBA_EBROKEN;
+	else if (rc == SBA_EENGINE && strstr(why->text, "unable to find user"))
+		rc = why->code = SBA_ENOTFOUND;
+	if (err)
+		*err = *why;
 	return rc;
 }
 
@@ -72,6 +75,7 @@ static int create_exec(struct sba_exec *x, const struct sba_exec_spec *spec, str
 	SBA_JSON json_t *body = exec_body(spec);
 	SBA_JSON json_t *answer = NULL;
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	struct sba_error why;
 	if (!body)
 		return sba_fail_nomem(err);
 	sba_buf_puts(&path, "/containers/");
@@ -83,9 +87,9 @@ static int create_exec(struct sba_exec *x, const struct sba_exec_spec *spec, str
 	struct sba_request r = {
 		.method = "POST", .path = path.data, .json = body, .tried = x->tried
 	};
-	rc = sba_engine_call(x->e, &r, until, &answer, err);
+	rc = sba_engine_call(x->e, &r, until, &answer, &why);
 	if (rc < 0)
-		return exec_failed(err, rc);
+		return exec_failed(&why, rc, err);
 	const char *id = sba_json_str(answer, "Id");
 	if (!id || !*id || strlen(id) >= sizeof(x->id))
 		return sba_fail(err, SBA_EPROTO, "%s: no id in the engine's answer", x->tried);
@@ -100,6 +104,7 @@ static int start_exec(struct sba_exec *x, struct sba_until until, struct sba_err
 	SBA_BODY struct sba_body *body = NULL;
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
 	SBA_JSON json_t *json = json_pack("{s:b,s:b}", "Detach", 0, "Tty", 0);
+	struct sba_error why;
 	sba_buf_puts(&path, "/exec/");
 	sba_buf_put_url(&path, x->id);
 	sba_buf_puts(&path, "/start");
@@ -109,9 +114,9 @@ static int start_exec(struct sba_exec *x, struct sba_until until, struct sba_err
 		.method = "POST", .path = path.data, .json = json, .tried = x->tried
 	};
 	struct sba_exchange ex = { .request = &r, .upgrade = true };
-	int rc = sba_engine_exchange(x->e, &ex, sba_engine_limit(x->e, until), &body, err);
+	int rc = sba_engine_exchange(x->e, &ex, sba_engine_limit(x->e, until), &body, &why);
 	if (rc < 0)
-		return exec_failed(err, rc);
+		return exec_failed(&why, rc, err);
 	if (body->head.status != 101 && body->framing != SBA_BODY_UNTIL_CLOSE)
 		return sba_fail(err, SBA_EPROTO, "%s: the answer is no raw stream", x->tried);
 	x->wire = sba_move(&body->wire);

@@ -4,6 +4,9 @@
 
 #include "channel/protocol.h"
 
+/* For the engine to see that a container has ended. */
+enum { SEEN_MS = 1000, SEEN_POLL_MS = 50 };
+
 int sba_guest_for_image(struct sba_engine *e, const json_t *image, struct sba_guest *ret,
 			struct sba_error *err)
 {
@@ -109,6 +112,24 @@ static bool ended_alone(struct sba_sandbox *s)
 	       sba_json_int(j, "State.ExitCode", 0) == SBA_IDLE_ALONE;
 }
 
+/* An exec in what has ended, or just ends, says no more than that; then the engine may
+ * take a moment to see the end. */
+static int why_not(struct sba_sandbox *s, int rc, struct sba_until until, struct sba_error *err)
+{
+	struct sba_error why;
+	struct sba_until seen = sba_until_sooner(until, rc == SBA_ELOST ? SEEN_MS : 0);
+	int dead = sba_sandbox_check_alive(s, "channel", &why);
+	while (dead == 0 &&
+	       sba_wait_fd(-1, 0, sba_until_sooner(seen, SEEN_POLL_MS), NULL) == SBA_ETIMEOUT &&
+	       sba_until_check(seen, NULL) == 0)
+		dead = sba_sandbox_check_alive(s, "channel", &why);
+	if (dead != SBA_EBROKEN)
+		return rc;
+	if (err)
+		*err = why;
+	return dead;
+}
+
 int sba_guest_channel(struct sba_sandbox *s, struct sba_until until, struct sba_channel **ret,
 		      struct sba_error *err)
 {
@@ -128,6 +149,8 @@ int sba_guest_channel(struct sba_sandbox *s, struct sba_until until, struct sba_
 		rc = refuse_newer(s, &hello, err);
 	else if ((rc == 0 && !hello.sidecar_first) || (rc < 0 && ended_alone(s)))
 		rc = refuse_unshared(s, err);
+	else if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND || rc == SBA_ELOST)
+		rc = why_not(s, rc, until, err);
 	if (rc < 0) {
 		sba_channel_close(c);
 		return rc;
