@@ -42,7 +42,7 @@ CLI_SRC   := $(wildcard src/cli/*.c)
 GUEST_SRC := $(wildcard src/guest/*.c)
 LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o)
 CLI_OBJ   := $(CLI_SRC:%.c=$(B)/%.o)
-EMBEDDED  := versions.json $(wildcard images/*/*)
+EMBEDDED  := versions.json $(sort $(wildcard images/*/*))
 # What drivers place in a sandbox: x/pi_provider.mjs is sba_inside_pi_provider.
 INSIDE    := $(wildcard src/drivers/inside/*)
 inside     = $(foreach f,$(INSIDE),sba_inside_$(basename $(notdir $f))=$f)

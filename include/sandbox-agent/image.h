@@ -7,6 +7,7 @@
 #define SANDBOX_AGENT_IMAGE_H
 
 #include <sandbox-agent/engine.h>
+#include <sandbox-agent/files.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +24,8 @@ SBA_API void sba_images_close(struct sba_images *i); /* NULL is allowed */
 /* The reference of "base" or of an agent's image, lent: "repo:claude-2.1.332-20261129".
  * NULL if there is no image of that name. */
 SBA_API const char *sba_images_ref(const struct sba_images *i, const char *name);
+/* "1.2.3" of the agent; NULL if it has none. Lent. */
+SBA_API const char *sba_images_version(const struct sba_images *i, const char *name);
 /* The names that have an image, NULL-ended, "base" first; lent. */
 SBA_API const char *const *sba_images_names(const struct sba_images *i);
 
@@ -51,6 +54,11 @@ struct sba_image_options {
 SBA_API int sba_image_make(struct sba_engine *e, const struct sba_images *i, const char *name,
 			   const struct sba_image_options *options, struct sba_error *err);
 
+/* Makes what the recipe of an agent has in common with others, so that builds side by
+ * side find it instead of each making its own. */
+SBA_API int sba_image_warm(struct sba_engine *e, const struct sba_images *i, const char *name,
+			   const struct sba_image_options *options, struct sba_error *err);
+
 /* missing: pull only if it is not here; always; never: SBA_EIMAGE if it is not
  * here. A reference without a registry is never pulled: SBA_EIMAGE with a hint. */
 enum sba_pull { SBA_PULL_MISSING, SBA_PULL_NEVER, SBA_PULL_ALWAYS };
@@ -71,6 +79,28 @@ SBA_API int sba_images_list(struct sba_engine *e, const struct sba_images *i,
 SBA_API size_t sba_image_list_count(const struct sba_image_list *l);
 SBA_API const struct sba_image_info *sba_image_list_at(const struct sba_image_list *l, size_t n);
 SBA_API void sba_image_list_free(struct sba_image_list *l);
+
+/* ---- what is on the engine ---- */
+
+/* Whether a reference is of our repository and of something that has an image there,
+ * of whatever version and date. */
+SBA_API bool sba_images_own(const struct sba_images *i, const char *ref);
+/* The id of an image that is there. SBA_ENOTFOUND */
+enum { SBA_IMAGE_ID_MAX = 80 };
+SBA_API int sba_image_id(struct sba_engine *e, const char *ref, char ret[SBA_IMAGE_ID_MAX],
+			 struct sba_error *err);
+/* Takes the name away, and the image with its last one. SBA_EREFUSED: not of ours;
+ * SBA_EBUSY: a container is made of it; SBA_ENOTFOUND. */
+SBA_API int sba_image_delete(struct sba_engine *e, const struct sba_images *i, const char *ref,
+			     struct sba_error *err);
+
+/* One tar of all of them (NULL-ended), in the format of `docker save`. SBA_EIMAGE: one
+ * is not there. */
+SBA_API int sba_images_save(struct sba_engine *e, const char *const *refs, sba_write_fn *write,
+			    void *user, struct sba_error *err);
+/* Takes such a tar in; the progress tells each name. SBA_EIMAGE: it is none. */
+SBA_API int sba_images_load(struct sba_engine *e, sba_read_fn *read, void *user,
+			    const struct sba_image_options *options, struct sba_error *err);
 
 #ifdef __cplusplus
 }

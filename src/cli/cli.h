@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 #define CLI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define CLI_LEN(a)       (sizeof(a) / sizeof((a)[0]))
@@ -155,6 +156,8 @@ extern const struct cli_command cli_command_ps, cli_command_inspect, cli_command
 extern const struct cli_command cli_command_port, cli_command_rm, cli_command_gc;
 extern const struct cli_command cli_command_image_tag, cli_command_image_build;
 extern const struct cli_command cli_command_image_pull, cli_command_image_ls;
+extern const struct cli_command cli_command_image_check, cli_command_image_rm;
+extern const struct cli_command cli_command_image_save, cli_command_image_load;
 extern const struct cli_command cli_command_pool_fill, cli_command_pool_ls, cli_command_pool_drain;
 extern const struct cli_command cli_command_audit_ls, cli_command_audit_show;
 extern const struct cli_command cli_command_audit_report, cli_command_audit_path;
@@ -406,6 +409,21 @@ struct cli_build {
 	char last[256]; /* a log: the line before; a terminal: the step under way */
 };
 void cli_build_progress(void *user, const struct sba_progress *p);
+
+/* ---- the pinned images (image.c, image_check.c) ---- */
+
+/* Those that the words name, all of them for "all" and for none; NULL-ended, lent.
+ * After cli_images(). */
+const char *const *cli_image_names(struct cli *cli, const struct cli_args *args);
+/* Calls one for each of them; the exit status, errors being told. */
+int cli_image_each(struct cli *cli, const struct cli_args *args, const void *options,
+		   int (*one)(struct cli *, const char *, const void *, struct sba_error *));
+/* SBA_EINVAL: none is pinned for that name. */
+int cli_image_ref(struct cli *cli, const char *name, const char **ret, struct sba_error *err);
+/* The line that says what was done with one. */
+void cli_image_done(struct cli *cli, const char *ref, const char *what, time_t since);
+/* SBA_EIMAGE: it is not what its name says. */
+int cli_image_check(struct cli *cli, const char *name, const char *ref, struct sba_error *err);
 
 /* ---- making sandboxes (spawn.c) ---- */
 

@@ -205,6 +205,9 @@ int sba_image_inspect(struct sba_engine *e, const char *ref, struct sba_until un
 /* Images whose repository is `reference` (a docker filter: "repo:*"); all if NULL. */
 int sba_image_list(struct sba_engine *e, const char *reference, struct sba_until until,
 		   json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* Without force: what a container is made of stays (SBA_EENGINE, 409). */
+int sba_image_remove(struct sba_engine *e, const char *ref, struct sba_until until,
+		     struct sba_error *err) SBA_MUST_CHECK;
 /* An image from one tar of a root file system; changes as in `docker import -c`. */
 int sba_image_import(struct sba_engine *e, const char *repo, const char *tag,
 		     const char *const *changes, sba_source_fn *source, void *user,
@@ -217,7 +220,8 @@ typedef int sba_progress_fn(void *user, const json_t *line);
 /* Success only if the engine says so in the stream (aux ID, no errorDetail);
  * `source` yields the context tar. build_args is an object of strings. */
 struct sba_image_build {
-	const char *tag;
+	const char *tag;    /* NULL: none, for what only the cache is to have */
+	const char *target; /* the stage to end with; NULL: the last one */
 	const json_t *build_args;
 	const json_t *labels;
 	bool no_cache;
@@ -231,8 +235,21 @@ int sba_image_build(struct sba_engine *e, const struct sba_image_build *build,
 int sba_image_pull(struct sba_engine *e, const char *ref, const char *auth,
 		   sba_progress_fn *progress, void *progress_user, struct sba_until until,
 		   struct sba_error *err) SBA_MUST_CHECK;
-int sba_image_remove(struct sba_engine *e, const char *ref, struct sba_until until,
-		     struct sba_error *err) SBA_MUST_CHECK;
+/* ---- images on their way (image_move.c) ---- */
+
+/* ref must carry a tag. The line with an "aux" object tells the digest. */
+int sba_image_push(struct sba_engine *e, const char *ref, const char *auth,
+		   sba_progress_fn *progress, void *progress_user, struct sba_until until,
+		   struct sba_error *err) SBA_MUST_CHECK;
+/* Gives an image that is there one more name. */
+int sba_image_name(struct sba_engine *e, const char *id, const char *ref, struct sba_until until,
+		   struct sba_error *err) SBA_MUST_CHECK;
+/* One tar of all of them, as `docker save` makes it. */
+int sba_image_save(struct sba_engine *e, const char *const *refs, struct sba_until until,
+		   struct sba_body **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_image_load(struct sba_engine *e, sba_source_fn *source, void *user,
+		   sba_progress_fn *progress, void *progress_user, struct sba_until until,
+		   struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- volumes (volume.c) ---- */
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Images. A build or pull that fails answers 200 and tells of it in a line of
- * its stream: only the lines decide.
- */
+/* Images: what is there, builds, imports, pulls. */
 #include "engine/private.h"
 
 #include <string.h>
@@ -73,70 +70,12 @@ int sba_image_remove(struct sba_engine *e, const char *ref, struct sba_until unt
 	return rc;
 }
 
-/* ---- streams of progress ---- */
-
-struct progress {
-	sba_progress_fn *fn;
-	void *user;
-	const char *tried;
-	bool built; /* an image's id was told */
-};
-
-static int line_error(const struct progress *p, const json_t *line, struct sba_error *err)
-{
-	SBA_BUF struct sba_buf words = SBA_BUF_INIT(8 * (size_t)SBA_ENGINE_LINE_MAX);
-	const char *text = sba_json_str(line, "errorDetail.message");
-	if (!text)
-		text = sba_json_str(line, "error");
-	if (!text)
-		text = "failed without a word";
-	sba_buf_put_visible(&words, text, strlen(text), true);
-	return sba_fail(err, SBA_EIMAGE, "%s: %s", p->tried, words.data ? words.data : text);
-}
-
-static int progress_line(void *user, const json_t *line, struct sba_error *err)
-{
-	struct progress *p = user;
-	if (p->fn) {
-		int rc = p->fn(p->user, line);
-		if (rc < 0)
-			return sba_fail(err, rc, "%s: broken off", p->tried);
-	}
-	if (json_object_get(line, "errorDetail") || json_object_get(line, "error"))
-		return line_error(p, line, err);
-	if (sba_json_str(line, "aux.ID"))
-		p->built = true;
-	return 0;
-}
-
-/* What is wrong with an image comes as any status but a good one. */
-static int image_error(struct sba_error *why, int rc, struct sba_error *err)
-{
-	if (why->http_status >= 400 && rc != SBA_EUNSUPPORTED)
-		rc = why->code = SBA_EIMAGE;
-	if (err)
-		*err = *why;
-	return rc;
-}
-
-/* Sends the request, reads all lines; failing is SBA_EIMAGE however told. */
-static int run(struct sba_engine *e, const struct sba_exchange *x, struct progress *p,
-	       struct sba_until until, struct sba_error *err)
-{
-	SBA_BODY struct sba_body *body = NULL;
-	struct sba_error why;
-	p->tried = x->request->tried;
-	until = sba_engine_limit(e, until);
-	int rc = sba_engine_exchange(e, x, until, &body, &why);
-	if (rc < 0)
-		return image_error(&why, rc, err);
-	return sba_body_lines(body, progress_line, p, until, err);
-}
+/* ---- imports, builds and pulls ---- */
 
 /* Sends a tar to `path`, lends its progress to p. */
 static int run_tar(struct sba_engine *e, const struct sba_buf *path, const char *tried,
-		   sba_source_fn *source, void *user, struct progress *p, struct sba_until until,
-		   struct sba_error *err)
+		   sba_source_fn *source, void *user, struct sba_image_work *p,
+		   struct sba_until until, struct sba_error *err)
 {
 	int rc = sba_buf_check(path, "the request's path", err);
 	if (rc < 0)
@@ -148,7 +87,7 @@ static int run_tar(struct sba_engine *e, const struct sba_buf *path, const char 
 		.source = source,
 		.user = user,
 	};
-	return run(e, &x, p, until, err);
+	return sba_image_run(e, &x, p, until, err);
 }
 
 int sba_image_import(struct sba_engine *e, const char *repo, const char *tag,
@@ -156,7 +95,7 @@ int sba_image_import(struct sba_engine *e, const char *repo, const char *tag,
 		     struct sba_until until, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(64 * (size_t)SBA_KIB);
-	struct progress p = { 0 };
+	struct sba_image_work p = { 0 };
 	char tried[160];
 	snprintf(tried, sizeof(tried), "import image '%s:%s'", repo, tag);
 	sba_buf_puts(&path, "/images/create?fromSrc=-");
@@ -174,11 +113,12 @@ int sba_image_build(struct sba_engine *e, const struct sba_image_build *build,
 		    void *progress_user, struct sba_until until, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(256 * (size_t)SBA_KIB);
-	struct progress p = { .fn = progress, .user = progress_user };
+	struct sba_image_work p = { .fn = progress, .user = progress_user };
 	char tried[160];
-	snprintf(tried, sizeof(tried), "build image '%s'", build->tag);
+	snprintf(tried, sizeof(tried), "build image '%s'", build->tag ? build->tag : build->target);
 	sba_buf_puts(&path, "/build?rm=1&forcerm=1");
 	sba_query_put(&path, "t", build->tag);
+	sba_query_put(&path, "target", build->target);
 	sba_query_put_json(&path, "buildargs", build->build_args);
 	sba_query_put_json(&path, "labels", build->labels);
 	sba_query_put(&path, "nocache", build->no_cache ? "1" : NULL);
@@ -189,33 +129,17 @@ int sba_image_build(struct sba_engine *e, const struct sba_image_build *build,
 	return rc;
 }
 
-/* "host:5000/a/b:tag@sha256:…": the name, and tag or digest (which wins). The
- * engine pulls every tag of a name that has neither. */
-static int split_ref(const char *ref, struct sba_buf *name, const char **tag, struct sba_error *err)
-{
-	const char *digest = strchr(ref, '@');
-	size_t len = digest ? (size_t)(digest - ref) : strlen(ref);
-	const char *slash = memrchr(ref, '/', len);
-	const char *last = slash ? slash + 1 : ref;
-	const char *colon = memchr(last, ':', len - (size_t)(last - ref));
-	*tag = digest ? digest + 1 : colon ? colon + 1 : "";
-	sba_buf_put(name, ref, colon ? (size_t)(colon - ref) : len);
-	if (!**tag || name->len == 0)
-		return sba_fail(err, SBA_EINVAL, "image '%s' has no tag and no digest", ref);
-	return sba_buf_check(name, "the image's name", err);
-}
-
 int sba_image_pull(struct sba_engine *e, const char *ref, const char *auth,
 		   sba_progress_fn *progress, void *progress_user, struct sba_until until,
 		   struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(4 * (size_t)SBA_KIB);
 	SBA_BUF struct sba_buf name = SBA_BUF_INIT(SBA_KIB);
-	struct progress p = { .fn = progress, .user = progress_user };
+	struct sba_image_work p = { .fn = progress, .user = progress_user };
 	const char *tag;
 	char tried[160];
 	snprintf(tried, sizeof(tried), "pull image '%s'", ref);
-	int rc = split_ref(ref, &name, &tag, err);
+	int rc = sba_image_split_ref(ref, &name, &tag, err);
 	if (rc < 0)
 		return rc;
 	sba_buf_puts(&path, "/images/create");
@@ -228,5 +152,5 @@ int sba_image_pull(struct sba_engine *e, const char *ref, const char *auth,
 		.method = "POST", .path = path.data, .registry_auth = auth, .tried = tried
 	};
 	struct sba_exchange x = { .request = &r };
-	return run(e, &x, &p, until, err);
+	return sba_image_run(e, &x, &p, until, err);
 }

@@ -242,4 +242,20 @@ void sba_query_put(struct sba_buf *b, const char *name, const char *value);
 /* The same for a JSON value. */
 void sba_query_put_json(struct sba_buf *b, const char *name, const json_t *value);
 
+/* ---- images (image_move.c) ---- */
+
+/* What answers with lines of progress. */
+struct sba_image_work {
+	sba_progress_fn *fn;
+	void *user;
+	const char *tried;
+	bool built; /* an image's id was told */
+};
+/* Sends the request, reads all lines; failing is SBA_EIMAGE however told. */
+int sba_image_run(struct sba_engine *e, const struct sba_exchange *x, struct sba_image_work *w,
+		  struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+/* The name of a reference, and its tag or digest. */
+int sba_image_split_ref(const char *ref, struct sba_buf *name, const char **tag,
+			struct sba_error *err) SBA_MUST_CHECK;
+
 #endif

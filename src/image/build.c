@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LABEL "org.opencontainers.image."
+
 enum { KEPT_OUTPUT = 4 * SBA_KIB };
 
 struct build {
@@ -22,6 +24,23 @@ struct build {
 	char step[160];
 	struct sba_buf output;
 };
+
+/* What the builder says of itself between the lines of a step. */
+static bool is_builders_own(const char *line)
+{
+	return sba_starts_with(line, " --->") || sba_starts_with(line, "Removing intermediate") ||
+	       sba_starts_with(line, "\x1b[0m");
+}
+
+static void keep_output(struct build *b, const char *line)
+{
+	size_t len = strlen(line);
+	if (b->output.len + len + 1 > KEPT_OUTPUT)
+		sba_buf_drop(&b->output, b->output.len / 2 + len);
+	if (b->output.len > 0)
+		sba_buf_putc(&b->output, '\n');
+	sba_buf_put(&b->output, line, len);
+}
 
 /* A line of the builder's output, without its end. */
 static void output_line(struct build *b, const char *text, size_t len)
@@ -39,10 +58,8 @@ static void output_line(struct build *b, const char *text, size_t len)
 		sba_image_tell(b->options, b->name, line, false);
 		return;
 	}
-	if (b->output.len + len + 1 > KEPT_OUTPUT)
-		sba_buf_drop(&b->output, b->output.len / 2 + len);
-	sba_buf_put(&b->output, text, len);
-	sba_buf_putc(&b->output, '\n');
+	if (!is_builders_own(line))
+		keep_output(b, line);
 	sba_image_tell(b->options, b->name, line, true);
 }
 
@@ -56,11 +73,11 @@ static int build_line(void *user, const json_t *line)
 
 /* The one that ci/bootstrap makes where no registry can be reached; its name
  * says what it is. */
-static void local_debian(const struct build *b, const char *pinned, char ret[SBA_REF_MAX])
+static void local_debian(const char *pinned, char ret[SBA_REF_MAX])
 {
 	const char *colon = strrchr(pinned, ':');
 	const char *codename = colon ? colon + 1 : "stable";
-	snprintf(ret, SBA_REF_MAX, "%s:debian-%.*s-local", b->images->repository,
+	snprintf(ret, SBA_REF_MAX, SBA_OWN_REPOSITORY ":debian-%.*s-local",
 		 (int)strcspn(codename, "-"), codename);
 }
 
@@ -73,7 +90,7 @@ static int find_debian(struct build *b, char ret[SBA_REF_MAX], struct sba_error 
 	int here = sba_image_present(b->engine, ret, err);
 	if (here != 0)
 		return here < 0 ? here : 0;
-	local_debian(b, pinned, ret);
+	local_debian(pinned, ret);
 	here = sba_image_present(b->engine, ret, err);
 	if (here != 0)
 		return here < 0 ? here : 0;
@@ -117,24 +134,81 @@ static bool recipe_takes(const struct build *b, const char *arg)
 	return recipe && memmem(recipe->data, recipe->len, line, (size_t)len);
 }
 
+/* A hash that is not pinned is no hash that anything could have. */
+static int add_integrity(const struct build *b, json_t *args, const char *arg, const char *what,
+			 struct sba_error *err)
+{
+	const char *arch;
+	if (!recipe_takes(b, arg))
+		return 0;
+	int rc = sba_engine_arch(b->engine, &arch, err);
+	if (rc < 0)
+		return rc;
+	const char *hash = sba_images_integrity(b->images, what, arch);
+	if (!hash) {
+		rc = sba_fail(err, SBA_ECONFIG,
+			      "versions.json pins no hash of the package of %s %s for %s", what,
+			      sba_images_version(b->images, what), arch);
+		return sba_hint(err, rc,
+				"npm view PACKAGE@VERSION dist.integrity tells it; it belongs to "
+				"integrity, as \"%s-%s\"",
+				what, arch);
+	}
+	return json_object_set_new(args, arg, json_string(hash)) < 0 ? sba_fail_nomem(err) : 0;
+}
+
+static int add_version(const struct build *b, json_t *args, const char *arg, const char *what,
+		       struct sba_error *err)
+{
+	if (!recipe_takes(b, arg))
+		return 0;
+	const char *version = sba_images_version(b->images, what);
+	if (!version)
+		return sba_fail(err, SBA_ECONFIG, "versions.json: %s_version is missing", what);
+	return json_object_set_new(args, arg, json_string(version)) < 0 ? sba_fail_nomem(err) : 0;
+}
+
 static int make_args(struct build *b, const char *debian, json_t **ret, struct sba_error *err)
 {
-	bool base = strcmp(b->name, "base") == 0;
 	SBA_JSON json_t *args = json_pack("{s:s}", "BASE", debian);
-	if (args && !base)
-		json_object_update_new(args, json_pack("{s:s, s:s}", "SANDBOX_BASE",
-						       sba_images_ref(b->images, "base"), "VERSION",
-						       sba_images_version(b->images, b->name)));
 	if (!args)
 		return sba_fail_nomem(err);
-	const char *node = sba_images_version(b->images, "node");
-	if (recipe_takes(b, "NODE_VERSION")) {
-		if (!node)
-			return sba_fail(err, SBA_ECONFIG, "node_version is missing");
-		json_object_set_new(args, "NODE_VERSION", json_string(node));
-	}
-	*ret = sba_move(&args);
-	return 0;
+	if (recipe_takes(b, "SANDBOX_BASE") &&
+	    json_object_set_new(args, "SANDBOX_BASE",
+				json_string(sba_images_ref(b->images, "base"))) < 0)
+		return sba_fail_nomem(err);
+	int rc = add_version(b, args, "VERSION", b->name, err);
+	if (rc == 0)
+		rc = add_version(b, args, "NODE_VERSION", "node", err);
+	if (rc == 0)
+		rc = add_integrity(b, args, "INTEGRITY", b->name, err);
+	if (rc == 0)
+		rc = add_integrity(b, args, "NODE_INTEGRITY", "node", err);
+	if (rc == 0)
+		*ret = sba_move(&args);
+	return rc;
+}
+
+/* The OCI annotation set, as far as versions.json knows it: nothing of today, or no
+ * build would be like the one before. */
+static int make_labels(const struct build *b, const char *debian, json_t **ret,
+		       struct sba_error *err)
+{
+	bool base = strcmp(b->name, "base") == 0;
+	const char *date = sba_json_str(b->images->json, "image_date");
+	const char *version = base ? date : sba_images_version(b->images, b->name);
+	char created[32], title[128], about[256];
+	snprintf(created, sizeof(created), "%.4s-%.2s-%.2sT00:00:00Z", date, date + 4, date + 6);
+	snprintf(title, sizeof(title), "sandbox-agent %.64s", b->name);
+	if (base)
+		snprintf(about, sizeof(about), "What every sandbox has");
+	else
+		snprintf(about, sizeof(about), "A sandbox with %.64s %.64s", b->name, version);
+	*ret = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", LABEL "title", title,
+			 LABEL "description", about, LABEL "version", version, LABEL "created",
+			 created, LABEL "ref.name", sba_images_ref(b->images, b->name),
+			 LABEL "base.name", base ? debian : sba_images_ref(b->images, "base"));
+	return *ret ? 0 : sba_fail_nomem(err);
 }
 
 static int make_context(struct build *b, struct sba_pack **ret, struct sba_error *err)
@@ -163,32 +237,58 @@ static int make_context(struct build *b, struct sba_pack **ret, struct sba_error
 	return 0;
 }
 
-static int run_build(struct build *b, const char *ref, struct sba_error *err)
+/* The engine's words are the whole command and its exit status; why it failed is in
+ * what it printed last. */
+static int step_failed(const struct build *b, struct sba_error *err)
+{
+	const char *all = b->output.data, *last = strrchr(all, '\n');
+	size_t from =
+		b->output.len > SBA_ERROR_HINT_MAX / 2 ? b->output.len - SBA_ERROR_HINT_MAX / 2 : 0;
+	const char *colon = strstr(b->step, " :");
+	if (colon)
+		sba_fail(err, SBA_EIMAGE, "%.*s fails: %s", (int)(colon - b->step), b->step,
+			 last ? last + 1 : all);
+	return last ? sba_hint(err, SBA_EIMAGE, "%s", all + from) : SBA_EIMAGE;
+}
+
+static int run_build(struct build *b, const char *ref, const char *target, struct sba_error *err)
 {
 	char debian[SBA_REF_MAX];
 	SBA_JSON json_t *args = NULL;
+	SBA_JSON json_t *labels = NULL;
 	struct sba_pack *context = NULL;
 	int rc = find_debian(b, debian, err);
 	if (rc == 0)
 		rc = make_args(b, debian, &args, err);
+	if (rc == 0 && !target)
+		rc = make_labels(b, debian, &labels, err);
 	if (rc == 0)
 		rc = make_context(b, &context, err);
 	if (rc < 0)
 		return rc;
 	const struct sba_image_build spec = {
-		.tag = ref,
+		.tag = target ? NULL : ref,
+		.target = target,
 		.build_args = args,
+		.labels = labels,
 		.no_cache = b->options && b->options->no_cache,
 	};
 	rc = sba_image_build(b->engine, &spec, sba_pack_read, context, build_line, b,
 			     sba_engine_until(b->engine, SBA_IMAGE_WORK_MS), err);
 	sba_pack_free(context);
-	if (rc < 0 && b->output.len > 0)
-		sba_hint(err, rc, "%s\n%s", b->step,
-			 b->output.len > SBA_ERROR_HINT_MAX / 2
-				 ? b->output.data + b->output.len - SBA_ERROR_HINT_MAX / 2
-				 : b->output.data);
-	return rc;
+	return rc == SBA_EIMAGE && b->output.len > 0 ? step_failed(b, err) : rc;
+}
+
+static int build_one(struct sba_engine *e, const struct sba_images *i, const char *name,
+		     const char *target, const struct sba_image_options *options,
+		     struct sba_error *err)
+{
+	const char *ref = sba_images_ref(i, name);
+	struct build b = { .engine = e, .images = i, .name = name, .options = options };
+	sba_buf_init(&b.output, KEPT_OUTPUT + SBA_KIB);
+	int rc = run_build(&b, ref, target, err);
+	sba_buf_fini(&b.output);
+	return rc < 0 ? sba_wrap(err, rc, "build image '%s'", ref) : 0;
 }
 
 static int make_one(struct sba_engine *e, const struct sba_images *i, const char *name,
@@ -200,11 +300,16 @@ static int make_one(struct sba_engine *e, const struct sba_images *i, const char
 		sba_image_tell(options, name, "is there", false);
 	if (here != 0)
 		return here < 0 ? here : 0;
-	struct build b = { .engine = e, .images = i, .name = name, .options = options };
-	sba_buf_init(&b.output, KEPT_OUTPUT + SBA_KIB);
-	int rc = run_build(&b, ref, err);
-	sba_buf_fini(&b.output);
-	return rc < 0 ? sba_wrap(err, rc, "build image '%s'", ref) : 0;
+	return build_one(e, i, name, NULL, options, err);
+}
+
+int sba_image_warm(struct sba_engine *e, const struct sba_images *i, const char *name,
+		   const struct sba_image_options *options, struct sba_error *err)
+{
+	struct build b = { .images = i, .name = name };
+	return sba_images_ref(i, name) && recipe_takes(&b, "NPM_REGISTRY=")
+		       ? build_one(e, i, name, "npm", options, err)
+		       : 0;
 }
 
 int sba_image_make(struct sba_engine *e, const struct sba_images *i, const char *name,

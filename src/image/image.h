@@ -33,8 +33,8 @@ struct sba_guest {
  * build has none for it. */
 int sba_guest_find(const char *arch, struct sba_guest *ret, struct sba_error *err) SBA_MUST_CHECK;
 
-/* "1.2.3" of the agent in versions.json; NULL if it has none. */
-const char *sba_images_version(const struct sba_images *i, const char *name);
+/* What its package for that architecture must hash to, "sha512-…"; NULL: not pinned. */
+const char *sba_images_integrity(const struct sba_images *i, const char *name, const char *arch);
 
 /* Makes sure that the sidecar's image (from scratch, holding that guest alone) is on the
  * engine; *ret_ref is its reference. A new one sweeps old ones away. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * versions.json: strict reading, and the tags derived from it. A name that
- * cannot be derived is an error here, never a guess elsewhere.
+ * versions.json: strict reading, the tags derived from it, and the hashes of what is
+ * fetched. A name that cannot be derived is an error here, never a guess elsewhere.
  */
+#include "base/limits.h"
 #include "image/private.h"
 
 #include <ctype.h>
@@ -11,8 +12,10 @@
 
 static const char *const known_keys[] = {
 	"docker_repository", "image_date",    "base_image", "node_version", "claude_version",
-	"opencode_version",  "codex_version", "pi_version", "dsh_version",
+	"opencode_version",  "codex_version", "pi_version", "dsh_version",  "integrity",
 };
+
+enum { SHA512_BASE64 = 88 };
 
 static bool is_date(const char *s)
 {
@@ -56,6 +59,51 @@ static int check_value(const char *file, const char *key, const char *value, str
 	return 0;
 }
 
+/* As npm writes it: "sha512-" and the padded base64 of the hash. */
+static bool is_integrity(const char *s)
+{
+	SBA_BUF struct sba_buf hash = SBA_BUF_INIT(SBA_KIB);
+	return s && sba_starts_with(s, "sha512-") && strlen(s) == 7 + SHA512_BASE64 &&
+	       sba_base64_decode(s + 7, SHA512_BASE64, false, &hash) == 0 && hash.len == 64;
+}
+
+/* Whether "claude-amd64", or "pi", is of something that has a version. */
+static bool is_fetched(const char *name)
+{
+	char key[64];
+	size_t len = strcspn(name, "-");
+	if (name[len] && strcmp(name + len, "-amd64") != 0 && strcmp(name + len, "-arm64") != 0)
+		return false;
+	snprintf(key, sizeof(key), "%.*s_version", (int)(len < 32 ? len : 32), name);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(known_keys); i++) {
+		if (strcmp(known_keys[i], key) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int check_integrity(const char *file, const json_t *hashes, struct sba_error *err)
+{
+	const char *name;
+	json_t *hash;
+	if (!json_is_object(hashes))
+		return sba_fail(err, SBA_ECONFIG, "%s: integrity: not an object", file);
+	json_object_foreach((json_t *)(uintptr_t)hashes, name, hash)
+	{
+		if (!is_fetched(name))
+			return sba_fail(err, SBA_ECONFIG,
+					"%s: integrity.%s: not NAME, NAME-amd64 or NAME-arm64 of "
+					"a NAME_version",
+					file, name);
+		if (!is_integrity(json_string_value(hash)))
+			return sba_fail(
+				err, SBA_ECONFIG,
+				"%s: integrity.%s: not \"sha512-\" and 88 characters of base64",
+				file, name);
+	}
+	return 0;
+}
+
 static int check_keys(const json_t *j, const char *file, struct sba_error *err)
 {
 	const char *key;
@@ -71,7 +119,9 @@ static int check_keys(const json_t *j, const char *file, struct sba_error *err)
 					near < 0 ? "" : " (did you mean '",
 					near < 0 ? "" : known_keys[near], near < 0 ? "" : "'?)");
 		}
-		int rc = check_value(file, key, json_string_value(value), err);
+		int rc = strcmp(key, "integrity") == 0
+				 ? check_integrity(file, value, err)
+				 : check_value(file, key, json_string_value(value), err);
 		if (rc < 0)
 			return rc;
 	}
@@ -88,6 +138,15 @@ const char *sba_images_version(const struct sba_images *i, const char *name)
 	char key[64];
 	snprintf(key, sizeof(key), "%s_version", name);
 	return sba_json_str(i->json, key);
+}
+
+const char *sba_images_integrity(const struct sba_images *i, const char *name, const char *arch)
+{
+	char key[64];
+	const json_t *hashes = json_object_get(i->json, "integrity");
+	snprintf(key, sizeof(key), "%s-%s", name, arch);
+	const char *hash = json_string_value(json_object_get(hashes, key));
+	return hash ? hash : json_string_value(json_object_get(hashes, name));
 }
 
 /* An agent without a version there has no image; a key that is misspelt was

@@ -9,6 +9,7 @@
 #include <sandbox-agent/image.h>
 
 #include "base/base.h"
+#include "image/image.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -134,6 +135,77 @@ static void a_value_that_cannot_be_in_a_name_is_refused(void **state)
 	wrong("{\"base_image\":\"-x\"}", "'-x'");
 }
 
+#define HASH                                                                                       \
+	"sha512-q/t/3p2CTxOT9y2kvjesb/LZab2+1eqlhhWA02Be6mjTtmYtNBcBsrI5yDo4Fw7ZSPBW2oyMIGMNRqiK"  \
+	"QjiAWw=="
+#define HASHED(hashes) "{\"integrity\":{" hashes "}}"
+
+static void a_package_is_pinned_by_its_hash_for_one_architecture_or_for_all(void **state)
+{
+	(void)state;
+	struct sba_images *images = NULL;
+	assert_int_equal(sba_images_open("{\"docker_repository\":\"r\",\"image_date\":\"20261129\","
+					 "\"base_image\":\"d:1\",\"pi_version\":\"2\","
+					 "\"integrity\":{\"pi\":\"" HASH
+					 "\",\"codex-arm64\":\"" HASH "\"}}",
+					 "file.json", &images, NULL),
+			 0);
+	assert_string_equal(sba_images_integrity(images, "pi", "amd64"), HASH);
+	assert_string_equal(sba_images_integrity(images, "codex", "arm64"), HASH);
+	assert_null(sba_images_integrity(images, "codex", "amd64"));
+	sba_images_close(images);
+}
+
+static void a_hash_that_cannot_be_one_is_refused(void **state)
+{
+	(void)state;
+	wrong("{\"integrity\":\"" HASH "\"}", "integrity: not an object");
+	wrong(HASHED("\"claud-amd64\":\"" HASH "\""), "integrity.claud-amd64");
+	wrong(HASHED("\"claude-riscv\":\"" HASH "\""), "integrity.claude-riscv");
+	wrong(HASHED("\"claude-amd64\":\"sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=\""),
+	      "claude-amd64: not");
+	wrong(HASHED("\"claude-amd64\":\"\""), "claude-amd64: not");
+	wrong(HASHED("\"claude-amd64\":5"), "claude-amd64: not");
+	wrong(HASHED("\"pi\":\"sha512-!!!\""), "integrity.pi");
+}
+
+/* The hash in versions.json is that of the lock, and there is none without. */
+static void lock_of(const struct sba_images *images, const char *agent, const char *package)
+{
+	char name[128];
+	struct sba_error err;
+	SBA_JSON json_t *lock = NULL;
+	snprintf(name, sizeof(name), "images/%s/package-lock.json", agent);
+	const struct sba_embedded *file = sba_embedded_find(name);
+	assert_non_null(file);
+	if (sba_json_parse(file->data, file->len, name, &lock, &err) < 0)
+		fail_msg("%s", err.text);
+	const char *key;
+	json_t *entry, *packages = json_object_get(lock, "packages");
+	json_object_foreach(packages, key, entry)
+	{
+		if (*key && !sba_json_str(entry, "integrity"))
+			fail_msg("%s: no hash for %s", name, key);
+	}
+	entry = json_object_get(packages, package);
+	assert_string_equal(sba_json_str(entry, "version"), sba_images_version(images, agent));
+	assert_string_equal(sba_json_str(entry, "integrity"),
+			    sba_images_integrity(images, agent, "amd64"));
+}
+
+static void all_that_is_built_is_pinned_by_hash(void **state)
+{
+	(void)state;
+	struct sba_images *images = NULL;
+	assert_int_equal(sba_images_open(NULL, NULL, &images, NULL), 0);
+	for (const char *const *n = sba_images_names(images) + 1; *n; n++)
+		assert_non_null(sba_images_integrity(images, *n, "amd64"));
+	assert_non_null(sba_images_integrity(images, "node", "amd64"));
+	lock_of(images, "pi", "node_modules/@earendil-works/pi-coding-agent");
+	lock_of(images, "dsh", "node_modules/@deepseek-ai/dsh");
+	sba_images_close(images);
+}
+
 static void broken_json_is_named_with_its_place(void **state)
 {
 	(void)state;
@@ -161,6 +233,10 @@ int main(void)
 		cmocka_unit_test_setup(an_agent_without_a_version_has_no_image, prepare),
 		cmocka_unit_test_setup(a_value_of_another_type_is_named, prepare),
 		cmocka_unit_test_setup(a_value_that_cannot_be_in_a_name_is_refused, prepare),
+		cmocka_unit_test_setup(
+			a_package_is_pinned_by_its_hash_for_one_architecture_or_for_all, prepare),
+		cmocka_unit_test_setup(a_hash_that_cannot_be_one_is_refused, prepare),
+		cmocka_unit_test_setup(all_that_is_built_is_pinned_by_hash, prepare),
 		cmocka_unit_test_setup(broken_json_is_named_with_its_place, prepare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
