@@ -89,6 +89,12 @@ struct sba_pack_options {
 	bool set_id;                /* set-id bits come along */
 	int64_t fixed_mtime;        /* for reproducible contexts; < 0: each file's own */
 	const char *beneath;        /* repack: the first name of every path, which is taken off */
+	/* For a tar of which another than its owner moves the directories: they belong to
+	 * that group, which may write in them. */
+	bool set_dir_gid;
+	uint32_t dir_gid;
+	/* Told of each directory that is sent, as it is to be in the end; may be NULL. */
+	void (*directory)(void *user, const char *name, uint32_t mode, int64_t mtime);
 	/* Told now and then; may be NULL. */
 	void (*progress)(void *user, uint64_t bytes, uint64_t files);
 	void *user;
@@ -103,6 +109,9 @@ int sba_pack_bytes(struct sba_pack *p, const char *name, const void *data, size_
 		   uint32_t mode, struct sba_error *err) SBA_MUST_CHECK; /* copies data */
 int sba_pack_dir(struct sba_pack *p, const char *name, uint32_t mode,
 		 struct sba_error *err) SBA_MUST_CHECK;
+/* mtime in UNIX seconds; < 0: now. */
+int sba_pack_dir_at(struct sba_pack *p, const char *name, uint32_t mode, int64_t mtime,
+		    struct sba_error *err) SBA_MUST_CHECK;
 /* A file or a whole tree from the host: walked by descriptors without
  * following links; set-id bits dropped; a symlink is sent only if it stays
  * inside the tree; sockets, fifos, devices are left out and counted. Hard

@@ -149,3 +149,16 @@ size_t sba_tar_padding(uint64_t size)
 {
 	return (size_t)(-size % SBA_TAR_BLOCK);
 }
+
+void sba_tar_put_dressed(struct sba_buf *out, const struct sba_tar_entry *e,
+			 const struct sba_pack_options *o)
+{
+	struct sba_tar_entry dressed = *e;
+	if (e->type == '5' && o->directory)
+		o->directory(o->user, e->name, e->mode, e->mtime);
+	if (e->type == '5' && o->set_dir_gid) {
+		dressed.gid = o->dir_gid;
+		dressed.mode |= 0070;
+	}
+	sba_tar_put_header(out, &dressed);
+}

@@ -26,6 +26,7 @@ struct item {
 	enum kind kind;
 	char *name;
 	uint32_t mode, uid, gid;
+	int64_t mtime;
 	char *data; /* BYTES */
 	size_t len;
 	char *host_path;      /* PATH */
@@ -121,6 +122,7 @@ static int item_new(const struct sba_pack *p, enum kind kind, const char *name, 
 	i->kind = kind;
 	i->uid = p->options.uid;
 	i->gid = p->options.gid;
+	i->mtime = p->now;
 	*ret = i;
 	return 0;
 }
@@ -153,11 +155,19 @@ int sba_pack_bytes(struct sba_pack *p, const char *name, const void *data, size_
 
 int sba_pack_dir(struct sba_pack *p, const char *name, uint32_t mode, struct sba_error *err)
 {
+	return sba_pack_dir_at(p, name, mode, -1, err);
+}
+
+int sba_pack_dir_at(struct sba_pack *p, const char *name, uint32_t mode, int64_t mtime,
+		    struct sba_error *err)
+{
 	struct item *i;
 	int rc = item_new(p, DIRECTORY, name, &i, err);
 	if (rc < 0)
 		return rc;
 	i->mode = mode;
+	if (mtime >= 0)
+		i->mtime = mtime;
 	append(p, i);
 	return 0;
 }
@@ -233,7 +243,7 @@ void sba_pack_report_get(const struct sba_pack *p, struct sba_pack_report *ret)
 
 /* ---- from the queue to headers and content ---- */
 
-static int64_t mtime(const struct sba_pack *p, int64_t own)
+static int64_t mtime_of(const struct sba_pack *p, int64_t own)
 {
 	return p->options.fixed_mtime >= 0 ? p->options.fixed_mtime : own;
 }
@@ -242,7 +252,7 @@ static int put_header(struct sba_pack *p, const struct sba_tar_entry *e, struct 
 {
 	sba_buf_reset(&p->head);
 	p->head_at = 0;
-	sba_tar_put_header(&p->head, e);
+	sba_tar_put_dressed(&p->head, e, &p->options);
 	p->left = e->size;
 	p->padding = sba_tar_padding(e->size);
 	switch (e->type) {
@@ -274,7 +284,7 @@ static int start_walked(struct sba_pack *p, const struct item *i, const struct s
 		.uid = i->uid,
 		.gid = i->gid,
 		.size = e->size,
-		.mtime = mtime(p, e->mtime),
+		.mtime = mtime_of(p, e->mtime),
 	};
 	return put_header(p, &header, err);
 }
@@ -311,7 +321,7 @@ static int step_item(struct sba_pack *p, struct item *i, struct sba_error *err)
 		.uid = i->uid,
 		.gid = i->gid,
 		.size = i->len,
-		.mtime = mtime(p, p->now),
+		.mtime = mtime_of(p, i->mtime),
 	};
 	p->started = true;
 	p->memory = i->data;

@@ -116,8 +116,22 @@ struct sba_tar_entry {
 /* Appends the header blocks of an entry: ustar, with a pax header only where
  * something does not fit. Names are bytes. */
 void sba_tar_put_header(struct sba_buf *out, const struct sba_tar_entry *e);
+/* The same; a directory as dir_gid and `directory` of the options have it. */
+void sba_tar_put_dressed(struct sba_buf *out, const struct sba_tar_entry *e,
+			 const struct sba_pack_options *o);
 /* How many bytes fill up the last block of a content of `size` bytes. */
 size_t sba_tar_padding(uint64_t size);
+
+/* ---- names that have been there (seen.c) ---- */
+
+/* Zero is empty. */
+struct sba_seen {
+	uint64_t *slots;
+	size_t size, n;
+};
+/* 1: it has not been there; 0: it has. SBA_ELIMIT: there are half a million. */
+int sba_seen_add(struct sba_seen *s, const char *name, struct sba_error *err) SBA_MUST_CHECK;
+void sba_seen_fini(struct sba_seen *s);
 
 /* ---- libarchive as a parser (input.c) ---- */
 

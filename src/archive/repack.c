@@ -9,6 +9,7 @@
 #include <archive_entry.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { REPACK_HEAD_MAX = 16 * SBA_TAR_BLOCK + 4 * SBA_LAND_PATH_MAX };
 
@@ -22,6 +23,9 @@ struct sba_repack {
 	struct sba_tar_piece piece; /* of content, what is left of it */
 	uint64_t size, sent;        /* of the entry's content */
 	bool in_entry, ended;
+	struct archive_entry *waiting; /* for the directories above it */
+	char type;                     /* its */
+	struct sba_seen directories;
 	struct sba_error failed; /* code 0: not */
 	struct sba_pack_report report, told;
 	char name[SBA_LAND_PATH_MAX], link[SBA_LAND_PATH_MAX];
@@ -46,6 +50,7 @@ void sba_repack_free(struct sba_repack *r)
 	if (!r)
 		return;
 	sba_tar_in_free(r->in);
+	sba_seen_fini(&r->directories);
 	sba_buf_fini(&r->head);
 	free(r);
 }
@@ -83,12 +88,11 @@ static bool take_off(const char *beneath, char name[SBA_LAND_PATH_MAX])
 	return true;
 }
 
-static int leave_out(struct sba_repack *r, const char *name, enum sba_refusal why)
+static void leave_out(struct sba_repack *r, const char *name, enum sba_refusal why)
 {
 	r->report.left_out++;
 	if (r->options.left_out)
 		r->options.left_out(r->options.user, name ? name : "", why);
-	return 0;
 }
 
 static enum sba_refusal kind_of(struct archive_entry *e)
@@ -138,37 +142,81 @@ static void count(struct sba_pack_report *report, char type)
 	report->directories += type == '5';
 }
 
-static int start_entry(struct sba_repack *r, struct archive_entry *e, struct sba_error *err)
+static int put_header(struct sba_repack *r, const struct sba_tar_entry *header,
+		      struct sba_error *err)
 {
-	const char *path = archive_entry_pathname(e);
-	enum sba_refusal why;
-	if (!path || !clean(path, r->name) || !take_off(r->options.beneath, r->name))
-		return leave_out(r, path, SBA_REFUSED_NAME);
-	char type = type_of(r, e, &why);
-	if (r->name[0] == '\0')
-		return 0;
-	if (sba_exclude_path(r->options.exclude, r->name, type == '5'))
-		return 0;
-	if (type == '\0')
-		return leave_out(r, path, why);
-	int64_t size = archive_entry_size(e);
-	const struct sba_tar_entry header = {
-		.name = r->name,
-		.link = type == '1' || type == '2' ? r->link : NULL,
-		.type = type,
-		.mode = (uint32_t)archive_entry_perm(e) & (r->options.set_id ? 06777 : 0777),
-		.uid = r->options.uid,
-		.gid = r->options.gid,
-		.size = type == '0' && size > 0 ? (uint64_t)size : 0,
-		.mtime = archive_entry_mtime(e),
-	};
-	sba_tar_put_header(&r->head, &header);
-	r->size = header.size;
+	sba_tar_put_dressed(&r->head, header, &r->options);
+	r->size = header->size;
 	r->sent = 0;
 	r->piece = (struct sba_tar_piece){ 0 };
 	r->in_entry = true;
-	count(&r->report, type);
+	count(&r->report, header->type);
 	return sba_buf_check(&r->head, "a tar header", err);
+}
+
+/* Whether it goes along; it then waits for the directories above it. */
+static void judge(struct sba_repack *r, struct archive_entry *e)
+{
+	const char *path = archive_entry_pathname(e);
+	enum sba_refusal why;
+	if (!path || !clean(path, r->name) || !take_off(r->options.beneath, r->name)) {
+		leave_out(r, path, SBA_REFUSED_NAME);
+		return;
+	}
+	r->type = type_of(r, e, &why);
+	if (r->name[0] == '\0' || sba_exclude_path(r->options.exclude, r->name, r->type == '5'))
+		return;
+	if (r->type == '\0')
+		leave_out(r, path, why);
+	else
+		r->waiting = e;
+}
+
+/* Those that a tar does not name an engine makes too, but as root's. 1: one has been
+ * put; 0: all are there. */
+static int put_above(struct sba_repack *r, struct sba_error *err)
+{
+	for (char *slash = strchr(r->name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		struct sba_tar_entry header = {
+			.name = r->name,
+			.type = '5',
+			.mode = 0755,
+			.uid = r->options.uid,
+			.gid = r->options.gid,
+			.mtime = time(NULL),
+		};
+		*slash = '\0';
+		int rc = sba_seen_add(&r->directories, r->name, err);
+		if (rc > 0 && put_header(r, &header, err) < 0)
+			rc = SBA_ENOMEM;
+		*slash = '/';
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int put_entry(struct sba_repack *r, struct archive_entry *e, struct sba_error *err)
+{
+	int64_t size = archive_entry_size(e);
+	const struct sba_tar_entry header = {
+		.name = r->name,
+		.link = r->type == '1' || r->type == '2' ? r->link : NULL,
+		.type = r->type,
+		.mode = (uint32_t)archive_entry_perm(e) & (r->options.set_id ? 06777 : 0777),
+		.uid = r->options.uid,
+		.gid = r->options.gid,
+		.size = r->type == '0' && size > 0 ? (uint64_t)size : 0,
+		.mtime = archive_entry_mtime(e),
+	};
+	int rc = r->type == '5' ? sba_seen_add(&r->directories, r->name, err) : 0;
+	return rc < 0 ? rc : put_header(r, &header, err);
+}
+
+static int put_waiting(struct sba_repack *r, struct sba_error *err)
+{
+	int rc = put_above(r, err);
+	return rc != 0 ? rc : put_entry(r, sba_move(&r->waiting), err);
 }
 
 /* The next header, or the trailer. */
@@ -179,12 +227,16 @@ static int advance(struct sba_repack *r, struct sba_error *err)
 	int rc = r->in ? 0 : sba_tar_in_new(r->read, r->read_user, &r->in, err);
 	sba_buf_reset(&r->head);
 	r->head_at = 0;
+	if (rc == 0 && r->waiting)
+		return put_waiting(r, err);
 	if (rc == 0)
 		rc = sba_tar_in_next(r->in, &e, err);
 	if (rc < 0)
 		return rc;
-	if (rc > 0)
-		return start_entry(r, e, err);
+	if (rc > 0) {
+		judge(r, e);
+		return 0;
+	}
 	sba_buf_put(&r->head, trailer, sizeof(trailer));
 	r->ended = true;
 	return sba_buf_check(&r->head, "a tar", err);

@@ -96,9 +96,52 @@ static void names_are_cleaned_and_owners_ours(void **state)
 		assert_int_equal(repack(&in, piece, &o, &out, &err), 0);
 		assert_int_equal(out.len % 512, 0);
 		list(&out, &names);
-		assert_string_equal(names.data,
-				    "a:0:755:7 abs/b:0:644:7 hard:1:644:7 d/l:2:644:7 ");
+		assert_string_equal(names.data, "a:0:755:7 abs/:5:755:7 abs/b:0:644:7 hard:1:644:7 "
+						"d/:5:755:7 "
+						"d/l:2:644:7 ");
 	}
+}
+
+/* An engine makes the others too, but as root's. */
+static void directories_that_are_not_named_come_before_what_is_in_them(void **state)
+{
+	(void)state;
+	SBA_BUF struct sba_buf in = SBA_BUF_INIT(1 << 20), out = SBA_BUF_INIT(1 << 20),
+			       names = SBA_BUF_INIT(1 << 20);
+	struct sba_error err = { 0 };
+	const struct sba_pack_options o = { .uid = 7, .fixed_mtime = -1 };
+	tar_add(&in, &(struct tar_entry){ .type = '5', .name = "own", .mode = 0700 });
+	tar_file(&in, "a/b/one", "x");
+	tar_file(&in, "own/two", "x");
+	tar_file(&in, "a/b/three", "x");
+	tar_file(&in, "a/c/four", "x");
+	tar_end(&in);
+	assert_int_equal(repack(&in, 0, &o, &out, &err), 0);
+	list(&out, &names);
+	assert_string_equal(names.data, "own/:5:700:7 a/:5:755:7 a/b/:5:755:7 a/b/one:0:644:7 "
+					"own/two:0:644:7 a/b/three:0:644:7 a/c/:5:755:7 "
+					"a/c/four:0:644:7 ");
+}
+
+/* More than the first table of names holds. */
+static void many_directories_are_each_named_once(void **state)
+{
+	(void)state;
+	enum { MANY = 1000 };
+	SBA_BUF struct sba_buf in = SBA_BUF_INIT(8 << 20), out = SBA_BUF_INIT(8 << 20);
+	struct sba_error err = { 0 };
+	const struct sba_pack_options o = { .fixed_mtime = -1 };
+	char name[32];
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < MANY; i++) {
+			snprintf(name, sizeof(name), "d%d/%d", i, round);
+			tar_file(&in, name, "x");
+		}
+	}
+	tar_end(&in);
+	assert_int_equal(repack(&in, 0, &o, &out, &err), 0);
+	/* A directory is one block, a file two, and two are the end. */
+	assert_int_equal(out.len, 512 * (MANY + 2 * 2 * MANY + 2));
 }
 
 static void what_leads_out_or_is_special_is_left_out_and_told(void **state)
@@ -166,6 +209,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_folder_around_everything_is_taken_off),
 		cmocka_unit_test(names_are_cleaned_and_owners_ours),
+		cmocka_unit_test(directories_that_are_not_named_come_before_what_is_in_them),
+		cmocka_unit_test(many_directories_are_each_named_once),
 		cmocka_unit_test(what_leads_out_or_is_special_is_left_out_and_told),
 		cmocka_unit_test(a_sparse_file_comes_with_its_zeros),
 		cmocka_unit_test(a_cut_or_broken_tar_is_an_error_that_stays),
