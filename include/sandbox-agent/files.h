@@ -55,20 +55,21 @@ struct sba_transfer_report {
 
 /*
  * Copies a file or a tree in. An existing directory at `path` receives it under
- * its own name, as cp does; missing parents are made; a directory that is there
- * is merged into, and never replaced by a file nor the reverse: SBA_EEXIST, and
- * nothing has changed then. Owner is the sandbox's user. Symlinks come along
- * where they stay within the tree. It is in place when this returns 0.
- * *ret_report may be NULL.
+ * its own name, as cp does; parents inside that are missing are made (which the
+ * program's `cp` does not want); a directory that is there is merged into, and
+ * never replaced by a file nor the reverse: SBA_EEXIST, and nothing has changed then. Owner is the
+ * sandbox's user. Symlinks come along where they stay within the tree. It is in place when this
+ * returns 0. *ret_report may be NULL.
  */
 SBA_API int sba_sandbox_upload(struct sba_sandbox *s, const char *host_path, const char *path,
 			       const struct sba_transfer_options *options,
 			       struct sba_transfer_report *ret_report, struct sba_error *err);
 /*
  * Copies a file or a tree out: regular files and directories only, hard links as
- * copies, whole or not at all. An existing directory at host_path receives it
- * under its own name; one of that name is merged into, as above. SBA_ENOTFOUND:
- * no such path inside. SBA_ELIMIT: a budget.
+ * copies, whole or not at all. The folder that host_path lies in must be there. An
+ * existing directory at host_path receives it under its own name; one of that name
+ * is merged into, as above. SBA_ENOTFOUND:
+ * no such path inside, or no such folder here. SBA_ELIMIT: a budget.
  */
 SBA_API int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *host_path,
 				 const struct sba_transfer_options *options,
@@ -101,7 +102,8 @@ typedef ssize_t sba_read_fn(void *user, void *buf, size_t size, struct sba_error
 typedef int sba_write_fn(void *user, const void *data, size_t len, struct sba_error *err);
 
 /* A tar of a file or folder inside, exactly as the sandbox has it: whoever unpacks
- * it must distrust it. With options.contents: of what is in a folder. */
+ * it must distrust it. Names begin with that of the file or folder; with
+ * options.contents they are those in the folder, and begin with "./". */
 SBA_API int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_fn *write,
 				     void *user, const struct sba_transfer_options *options,
 				     struct sba_error *err);

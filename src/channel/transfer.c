@@ -113,13 +113,30 @@ static int take_head(struct parts *p, struct part *ret, struct sba_error *err)
 	return 0;
 }
 
-static int in_the_way(const struct parts *p, uint64_t e, const char *name, struct sba_error *err)
+/* What cannot come into a folder, and has not; `name` may be "". */
+static int in_the_way(const struct parts *p, int e, const char *name, struct sba_error *err)
 {
-	if (!name)
+	static const struct {
+		int e, code;
+		const char *why;
+	} ways[] = {
+		{ EISDIR, SBA_EEXIST, "a directory is there, and a file comes" },
+		{ ENOTDIR, SBA_EEXIST, "a file is there, and a directory comes" },
+		{ EXDEV, SBA_EREFUSED,
+		  "it is mounted; what is to go there must be copied by "
+		  "itself" },
+		{ EACCES, SBA_EREFUSED, "no writing in the folder that it is to go into" },
+		{ EPERM, SBA_EREFUSED, "another's, in a folder where only he may replace it" },
+	};
+	if (!*name && e == ENOTDIR)
 		return sba_fail(err, SBA_EEXIST, "'%.256s' is not a directory", p->path);
-	return sba_fail(err, SBA_EEXIST, "'%.256s' in '%.256s': %s", name, p->path,
-			e == EISDIR ? "a directory is there, and a file comes"
-				    : "a file is there, and a directory comes");
+	for (size_t i = 0; *name && i < SBA_ARRAY_LEN(ways); i++) {
+		if (ways[i].e == e)
+			return sba_fail(err, ways[i].code, "'%.256s' in '%.256s': %s", name,
+					p->path, ways[i].why);
+	}
+	int rc = sba_file_refused(p->what, p->path, (uint64_t)e, err);
+	return *name ? sba_wrap(err, rc, "%.256s", name) : rc;
 }
 
 /* What the guest says in the end; 0 if all went well. */
@@ -137,8 +154,8 @@ static int take_end(struct parts *p, size_t len, uint64_t *ret_kept, struct sba_
 		return 0;
 	SBA_FREE char *name =
 		sba_visible(end + SBA_CHANNEL_PART_END, len - SBA_CHANNEL_PART_END, true);
-	if (p->into && (e == EISDIR || e == ENOTDIR))
-		return in_the_way(p, e, name && *name ? name : NULL, err);
+	if (p->into)
+		return in_the_way(p, (int)(e & 0xfff), name ? name : "", err);
 	rc = sba_file_refused(p->what, p->path, e, err);
 	return name && *name ? sba_wrap(err, rc, "%.256s", name) : rc;
 }

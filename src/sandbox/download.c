@@ -92,20 +92,38 @@ static int look(struct sba_sandbox *s, struct sba_tar_way *w, const char *path, 
 	return 0;
 }
 
-static int open_by_engine(struct sba_sandbox *s, struct sba_tar_way *w, struct sba_until until,
-			  struct sba_error *err)
+static int open_by_engine(struct sba_sandbox *s, struct sba_tar_way *w, const char *tar_path,
+			  struct sba_until until, struct sba_error *err)
 {
 	struct sba_body *body;
-	int rc = sba_container_get(s->engine, s->container, w->path,
+	int rc = sba_container_get(s->engine, s->container, tar_path,
 				   sba_until_sooner(until, SBA_TRANSFER_STALL_MS), &body, err);
 	return rc < 0 ? rc : sba_ahead_open(body, until, &w->ahead, err);
 }
 
-static int open_by_guest(struct sba_tar_way *w, const struct sba_tar_find *f,
+static int open_by_guest(struct sba_tar_way *w, const char *tar_path, const struct sba_tar_find *f,
 			 struct sba_until until, struct sba_error *err)
 {
-	const struct sba_channel_tar_options o = { w->path, f->note, f->user };
+	const struct sba_channel_tar_options o = { tar_path, f->note, f->user };
 	return sba_channel_tar_open(w->channel, &o, until, &w->tar, err);
+}
+
+static int open_tar(struct sba_sandbox *s, struct sba_tar_way *w, const struct sba_tar_find *f,
+		    struct sba_until until, struct sba_error *err)
+{
+	char path[SBA_INSIDE_PATH_MAX];
+	int rc = 0;
+	snprintf(path, sizeof(path), "%s", w->path);
+	if (f->contents && f->raw)
+		rc = sba_inside_join(path, w->path, ".", err);
+	if (rc == 0 && !w->by_guest) {
+		rc = open_by_engine(s, w, path, until, err);
+		/* The guest has seen it: some engines know fewer mounts than others. */
+		w->by_guest = rc == SBA_ENOTFOUND && w->channel;
+	}
+	if (w->by_guest && (rc == 0 || rc == SBA_ENOTFOUND))
+		rc = open_by_guest(w, path, f, until, err);
+	return rc;
 }
 
 int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct sba_until until,
@@ -122,13 +140,8 @@ int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct
 	if (rc == 0 && f->contents && !S_ISDIR(w->mode))
 		rc = sba_fail(err, SBA_ENOTFOUND, "%s:%s is not a directory", s->info.name,
 			      f->path);
-	if (rc == 0 && !w->by_guest) {
-		rc = open_by_engine(s, w, until, err);
-		/* The guest has seen it: some engines know fewer mounts than others. */
-		w->by_guest = rc == SBA_ENOTFOUND && w->channel;
-	}
-	if (w->by_guest && (rc == 0 || rc == SBA_ENOTFOUND))
-		rc = open_by_guest(w, f, until, err);
+	if (rc == 0)
+		rc = open_tar(s, w, f, until, err);
 	if (rc < 0) {
 		sba_tar_way_close(w);
 		return rc;
@@ -286,7 +299,9 @@ int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *ho
 	char inside[SBA_INSIDE_PATH_MAX];
 	SBA_BUF struct sba_buf dest = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
 	struct download d = { .options = o };
-	const struct sba_tar_find find = { inside, o && o->contents, on_note, &d };
+	const struct sba_tar_find find = {
+		.path = inside, .contents = o && o->contents, .note = on_note, .user = &d
+	};
 	struct sba_land_report report = { 0 };
 	struct sba_tar_way *w = NULL;
 	int rc = sba_inside_path(path, inside, err);
@@ -316,7 +331,13 @@ int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_
 {
 	char inside[SBA_INSIDE_PATH_MAX];
 	struct download d = { .options = o };
-	const struct sba_tar_find find = { inside, o && o->contents, on_note, &d };
+	const struct sba_tar_find find = {
+		.path = inside,
+		.contents = o && o->contents,
+		.raw = true,
+		.note = on_note,
+		.user = &d,
+	};
 	struct sba_tar_way *w = NULL;
 	SBA_FREE char *piece = malloc(64 * (size_t)SBA_KIB);
 	ssize_t n = piece ? sba_inside_path(path, inside, err) : sba_fail_nomem(err);

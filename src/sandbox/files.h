@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files that move files share: paths inside (paths.c), owners
- * (owner.c), and the one way in (send.c).
+ * (owner.c), and the one way in (send.c, dress.c).
  */
 #ifndef SBA_SANDBOX_FILES_H
 #define SBA_SANDBOX_FILES_H
@@ -29,6 +29,8 @@ int sba_inside_join(char ret[SBA_INSIDE_PATH_MAX], const char *folder, const cha
 /* The folder that a path other than "/" lies in, and its name there (lent). */
 const char *sba_inside_split(const char *path, char ret_folder[SBA_INSIDE_PATH_MAX]);
 const char *sba_base_name(const char *path);
+/* Whether a folder, and no link to one, is there. */
+bool sba_inside_is_folder(struct sba_sandbox *s, const char *path);
 /* By the engine's own look at its files. */
 int sba_inside_stat(struct sba_sandbox *s, const char *path, struct sba_path_stat *ret,
 		    struct sba_error *err) SBA_MUST_CHECK;
@@ -59,8 +61,6 @@ struct sba_cargo {
 	int (*fill)(void *user, struct sba_pack *p, struct sba_error *err);
 	sba_tar_read_fn *tar; /* instead of fill */
 	void *user;
-	const char *leaf; /* what comes is called so in the folder; NULL: various */
-	bool has_folders; /* not just one file */
 	bool set_owner;
 	uint32_t uid, gid;
 	uint64_t total; /* for progress; 0: not known */
@@ -71,6 +71,24 @@ int sba_send(struct sba_sandbox *s, const char *folder, const struct sba_cargo *
 	     const struct sba_transfer_options *o, struct sba_transfer_report *ret_report,
 	     struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- dress.c ---- */
+
+/* The folders of a sending, as they are to be in the end. */
+struct sba_dress {
+	struct sba_buf dirs;
+};
+struct sba_dress_owner {
+	uint32_t uid, gid;
+	struct sba_until until;
+};
+void sba_dress_note(struct sba_dress *d, const char *name, uint32_t mode, int64_t mtime);
+/* Forgets those that are in the folder already. */
+int sba_dress_keep_new(struct sba_dress *d, struct sba_channel *c, const char *folder,
+		       struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+/* Owner, mode and time, by the engine. */
+int sba_dress_put(const struct sba_dress *d, struct sba_sandbox *s, const char *folder,
+		  const struct sba_dress_owner *owner, struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- download.c ---- */
 
 /* Where a tar of something inside comes from: the engine, or the guest. */
@@ -78,10 +96,11 @@ struct sba_tar_way;
 struct sba_tar_find {
 	const char *path; /* absolute */
 	bool contents;
+	bool raw; /* names are "./…" where contents are asked for, not "FOLDER/…" */
 	void (*note)(void *user, const char *name, int why);
 	void *user;
 };
-/* Looks for it and opens the tar: *ret_name is what it is called in there. */
+/* Looks for it and opens the tar. */
 int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct sba_until until,
 		     struct sba_tar_way **ret, struct sba_error *err) SBA_MUST_CHECK;
 ssize_t sba_tar_way_read(void *way, void *buf, size_t size, struct sba_error *err);

@@ -139,7 +139,6 @@ static int write_by_engine(struct writing *w, struct sba_error *err)
 	const struct sba_cargo cargo = {
 		.fill = fill,
 		.user = &f,
-		.leaf = f.leaf,
 		.set_owner = w->set_owner,
 		.uid = w->uid,
 		.gid = w->gid,

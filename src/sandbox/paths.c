@@ -106,6 +106,16 @@ int sba_sandbox_stat(struct sba_sandbox *s, const char *path, struct sba_file_st
 	return rc;
 }
 
+bool sba_inside_is_folder(struct sba_sandbox *s, const char *path)
+{
+	SBA_HOLD struct sba_hold *hold = NULL;
+	struct sba_channel *channel = NULL;
+	struct sba_channel_stat st;
+	return sba_files_channel(s, &hold, &channel, NULL) == 0 && channel &&
+	       sba_channel_file_stat(channel, path, false, sba_small_until(s), &st, NULL) == 0 &&
+	       S_ISDIR(st.mode);
+}
+
 int sba_refuse_mounts(const char *path, struct sba_error *err)
 {
 	static const char *const mounts[] = { "/proc", "/sys", "/dev" };

@@ -18,14 +18,18 @@ struct sending {
 	const struct sba_transfer_options *options;
 	struct sba_until until;
 	struct sba_hold *hold;
-	struct sba_channel *channel; /* the user's; NULL: none */
-	struct sba_channel *root;    /* ours: where the user may not write */
+	struct sba_channel *channel; /* the user's */
+	struct sba_channel *other;   /* of the folder's owner: where the user may not write */
 	struct sba_channel_put *put;
 	struct sba_pack *pack; /* of a cargo that is filled */
 	struct sba_repack *repack;
 	struct sba_pack_report report;
 	uint64_t kept;
+	uint32_t other_gid;
+	struct sba_dress dress; /* of what the folder's owner moves in place */
 };
+
+enum { DIRS_MAX = 16 * SBA_MIB };
 
 static bool no_clobber(const struct sending *j)
 {
@@ -58,6 +62,12 @@ static void on_progress(void *user, uint64_t bytes, uint64_t files)
 		j->options->progress(j->options->user, &p);
 }
 
+static void on_directory(void *user, const char *name, uint32_t mode, int64_t mtime)
+{
+	struct sending *j = user;
+	sba_dress_note(&j->dress, name, mode, mtime);
+}
+
 static void unload(struct sending *j)
 {
 	if (j->pack)
@@ -79,9 +89,13 @@ static int load(struct sending *j, uint32_t uid, uint32_t gid, struct sba_error 
 		.exclude = j->options ? j->options->exclude : NULL,
 		.left_out = on_left_out,
 		.progress = on_progress,
+		.set_dir_gid = j->other != NULL,
+		.dir_gid = j->other_gid,
+		.directory = j->other ? on_directory : NULL,
 		.user = j,
 	};
 	unload(j);
+	sba_buf_reset(&j->dress.dirs);
 	if (c->tar)
 		return sba_repack_new(&options, c->tar, c->user, &j->repack, err);
 	int rc = sba_pack_new(&options, &j->pack, err);
@@ -93,12 +107,6 @@ static ssize_t read_cargo(void *user, void *buf, size_t size, struct sba_error *
 	struct sending *j = user;
 	return j->repack ? sba_repack_read(j->repack, buf, size, err)
 			 : sba_pack_read(j->pack, buf, size, err);
-}
-
-static int put_by_engine(struct sending *j, const char *folder, struct sba_error *err)
-{
-	return sba_container_put(j->s->engine, j->s->container, folder, read_cargo, j, j->until,
-				 err);
 }
 
 /* ---- staged ---- */
@@ -114,8 +122,40 @@ static int open_stage(struct sending *j, struct sba_channel *c, bool make, struc
 	return sba_channel_put_open(c, &o, j->until, &j->put, err);
 }
 
-/* The user first; then with folders that root makes for him; then, for what is no
- * folder, by root. SBA_EPERM: none of it, and the engine must put it there itself. */
+/* Whose a folder is, for the one who may not write in it: mostly root. */
+static void owner_of(struct sending *j, uint32_t *uid, uint32_t *gid)
+{
+	struct sba_channel_stat st = { 0 };
+	if (sba_channel_file_stat(j->channel, j->folder, true, j->until, &st, NULL) < 0)
+		st = (struct sba_channel_stat){ 0 };
+	*uid = st.uid;
+	*gid = st.gid;
+}
+
+static int open_other(struct sending *j, struct sba_error *err)
+{
+	char user[32];
+	uint32_t uid;
+	struct sba_error why = { 0 };
+	owner_of(j, &uid, &j->other_gid);
+	snprintf(user, sizeof(user), "%u:%u", uid, j->other_gid);
+	int rc = sba_channel_open(j->s->engine, j->s->container, user, sba_small_until(j->s), NULL,
+				  &j->other, err);
+	if (rc < 0)
+		return rc;
+	rc = open_stage(j, j->other, true, &why);
+	if (rc == SBA_EPERM)
+		return sba_fail_errno(err, SBA_EREFUSED, why.sys_errno,
+				      "'%s': neither the sandbox's user nor its owner may write "
+				      "there",
+				      j->folder);
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
+/* The user first; then with folders that root makes for him; then the owner of the
+ * folder. */
 static int find_stage(struct sending *j, struct sba_error *err)
 {
 	struct sba_channel_place place;
@@ -126,22 +166,18 @@ static int find_stage(struct sending *j, struct sba_error *err)
 		rc = sba_sandbox_make_dir(j->s, j->folder, err);
 		if (rc == 0)
 			rc = open_stage(j, j->channel, false, err);
+	} else if (rc == SBA_ENOTFOUND) { /* as /proc answers */
+		rc = sba_fail(err, SBA_EREFUSED, "'%s': nothing can be made there", j->folder);
 	}
-	if (rc != SBA_EPERM || j->cargo->has_folders)
-		return rc;
-	/* A folder that is another's cannot be moved by a root without capabilities. */
-	if (sba_channel_open(j->s->engine, j->s->container, "0", sba_small_until(j->s), NULL,
-			     &j->root, NULL) < 0)
-		return rc;
-	return open_stage(j, j->root, true, err);
+	return rc == SBA_EPERM ? open_other(j, err) : rc;
 }
 
-/* Whose the cargo will be: the staging folder is the user's. */
-static int owner_of_stage(struct sending *j, const char *stage, uint32_t *uid, uint32_t *gid,
+/* Whose the cargo will be: the user's staging folder is his. */
+static int owner_of_cargo(struct sending *j, const char *stage, uint32_t *uid, uint32_t *gid,
 			  struct sba_error *err)
 {
 	struct sba_channel_stat st;
-	if (j->root)
+	if (j->other)
 		return sba_sandbox_owner(j->s, uid, gid, err);
 	int rc = sba_channel_file_stat(j->channel, stage, false, j->until, &st, err);
 	if (rc < 0)
@@ -160,87 +196,63 @@ static int by_guest(struct sending *j, struct sba_error *err)
 	return rc;
 }
 
-static int by_engine(struct sending *j, const char *stage, struct sba_error *err)
+static int by_engine(struct sending *j, const char *stage, struct sba_dress_owner *ret,
+		     struct sba_error *err)
 {
-	uint32_t uid = 0, gid = 0;
-	int rc = owner_of_stage(j, stage, &uid, &gid, err);
+	int rc = owner_of_cargo(j, stage, &ret->uid, &ret->gid, err);
 	if (rc == 0)
-		rc = load(j, uid, gid, err);
-	return rc < 0 ? rc : put_by_engine(j, stage, err);
+		rc = load(j, ret->uid, ret->gid, err);
+	if (rc == 0)
+		rc = sba_container_put(j->s->engine, j->s->container, stage, read_cargo, j,
+				       j->until, err);
+	if (rc == 0 && j->other)
+		rc = sba_dress_keep_new(&j->dress, j->other, j->folder, j->until, err);
+	return rc;
 }
 
-static int staged(struct sending *j, struct sba_error *err)
+/* What the guest unpacks is its user's. */
+static int check_guests_way(const struct sending *j, struct sba_error *err)
 {
-	bool seen, again = false;
-	const char *stage = sba_channel_put_stage(j->put, &seen);
-	if (!seen && j->cargo->set_owner)
+	if (j->other)
+		return sba_fail(err, SBA_EREFUSED,
+				"'%s' is mounted, and the sandbox's user may not write there",
+				j->folder);
+	if (j->cargo->set_owner)
 		return sba_fail(err, SBA_EUNSUPPORTED,
 				"'%s' is mounted: what comes is its user's, nobody else's",
 				j->folder);
-	int rc = seen ? by_engine(j, stage, err) : by_guest(j, err);
-	if (rc == 0)
-		rc = sba_channel_put_commit(j->put, j->until, &again, &j->kept, err);
-	if (rc < 0 || !again)
-		return rc;
+	return 0;
+}
+
+/* The engine says that it is done, and the guest has found nothing. */
+static int once_more(struct sending *j, struct sba_error *err)
+{
+	bool again;
 	if (j->cargo->tar)
 		return sba_fail(err, SBA_EENGINE,
 				"the engine says that it is done, and nothing is "
 				"there");
-	rc = by_guest(j, err);
+	int rc = check_guests_way(j, err);
+	if (rc == 0)
+		rc = by_guest(j, err);
 	if (rc == 0)
 		rc = sba_channel_put_commit(j->put, j->until, &again, &j->kept, err);
 	return rc == 0 && again ? sba_fail(err, SBA_EBROKEN, "nothing has arrived") : rc;
 }
 
-/* ---- straight into the folder, as root ---- */
-
-static int check_arrival(struct sending *j, struct sba_error *err)
+static int staged(struct sending *j, struct sba_error *err)
 {
-	char path[SBA_INSIDE_PATH_MAX];
-	struct sba_channel_place place;
-	if (!j->channel || !j->cargo->leaf)
-		return 0;
-	int rc = sba_inside_join(path, j->folder, j->cargo->leaf, err);
+	bool seen, again = false;
+	struct sba_dress_owner owner = { .until = j->until };
+	const char *stage = sba_channel_put_stage(j->put, &seen);
+	int rc = seen ? 0 : check_guests_way(j, err);
 	if (rc == 0)
-		rc = sba_channel_place(j->channel, path, j->until, &place, err);
-	return rc == SBA_ENOTFOUND ? sba_fail(err, SBA_EENGINE,
-					      "the engine says that it is done, and nothing is at "
-					      "'%s'",
-					      path)
-				   : rc;
-}
-
-static int check_reach(struct sending *j, struct sba_error *err)
-{
-	struct sba_channel_place place;
-	if (no_clobber(j))
-		return sba_fail(err, SBA_EUNSUPPORTED,
-				"'%s': the sandbox's user may not write there, and the engine "
-				"replaces what is there",
-				j->folder);
-	if (!j->channel)
-		return sba_refuse_mounts(j->folder, err);
-	int rc = sba_channel_place(j->channel, j->folder, j->until, &place, err);
-	if (rc == 0 && place.other_mount)
-		rc = sba_fail(err, SBA_EREFUSED,
-			      "'%s' is mounted, and the sandbox's user may not write there",
-			      j->folder);
-	return rc;
-}
-
-static int straight(struct sending *j, struct sba_error *err)
-{
-	uint32_t uid, gid;
-	int rc = check_reach(j, err);
-	if (rc == 0 && !j->channel)
-		rc = sba_sandbox_make_dir(j->s, j->folder, err);
+		rc = seen ? by_engine(j, stage, &owner, err) : by_guest(j, err);
 	if (rc == 0)
-		rc = sba_sandbox_owner(j->s, &uid, &gid, err);
-	if (rc == 0)
-		rc = load(j, uid, gid, err);
-	if (rc == 0)
-		rc = put_by_engine(j, j->folder, err);
-	return rc < 0 ? rc : check_arrival(j, err);
+		rc = sba_channel_put_commit(j->put, j->until, &again, &j->kept, err);
+	if (rc == 0 && again)
+		return once_more(j, err);
+	return rc == 0 && j->other ? sba_dress_put(&j->dress, j->s, j->folder, &owner, err) : rc;
 }
 
 static void tell(const struct sending *j, struct sba_transfer_report *ret)
@@ -266,18 +278,21 @@ int sba_send(struct sba_sandbox *s, const char *folder, const struct sba_cargo *
 		.options = o,
 		.until = sba_transfer_until(s, o ? o->timeout_ms : 0),
 	};
+	sba_buf_init(&j.dress.dirs, DIRS_MAX);
 	int rc = sba_files_channel(s, &j.hold, &j.channel, err);
-	if (rc < 0)
-		return rc;
-	rc = j.channel ? find_stage(&j, err) : SBA_EPERM;
+	if (rc == 0 && !j.channel)
+		rc = sba_fail(err, SBA_EUNSUPPORTED,
+			      "there is no channel to it, and nobody else who could put it in "
+			      "place whole");
+	if (rc == 0)
+		rc = find_stage(&j, err);
 	if (rc == 0)
 		rc = staged(&j, err);
-	else if (rc == SBA_EPERM || rc == SBA_EUNSUPPORTED)
-		rc = straight(&j, err);
 	unload(&j);
 	sba_channel_put_close(j.put);
-	sba_channel_close(j.root);
+	sba_channel_close(j.other);
 	sba_hold_release(j.hold);
+	sba_buf_fini(&j.dress.dirs);
 	if (rc == 0 && ret_report)
 		tell(&j, ret_report);
 	return rc;

@@ -37,6 +37,19 @@ static int look(struct sba_sandbox *s, const char *path, struct sba_error *err)
 	return rc < 0 ? rc : S_ISDIR(st.mode);
 }
 
+/* A folder that is there is merged into: its own user may do that, where he may not
+ * write above it. */
+static int enter_leaf(struct upload *u, char folder[SBA_INSIDE_PATH_MAX], struct sba_error *err)
+{
+	char path[SBA_INSIDE_PATH_MAX];
+	int rc = sba_inside_join(path, folder, u->leaf, err);
+	if (rc == 0 && sba_inside_is_folder(u->s, path)) {
+		memcpy(folder, path, sizeof(path));
+		u->leaf = "";
+	}
+	return rc;
+}
+
 /* The folder, and what it is called there. */
 static int find_folder(struct upload *u, const char *inside, char folder[SBA_INSIDE_PATH_MAX],
 		       struct sba_error *err)
@@ -59,7 +72,7 @@ static int find_folder(struct upload *u, const char *inside, char folder[SBA_INS
 	if (strlen(u->leaf) > SBA_LAND_NAME_MAX)
 		return sba_fail(err, SBA_EINVAL, "name '%.40s…': longer than %d bytes", u->leaf,
 				SBA_LAND_NAME_MAX);
-	return 0;
+	return is_folder && *u->leaf ? enter_leaf(u, folder, err) : 0;
 }
 
 /* ---- one small file, by the channel ---- */
@@ -159,8 +172,6 @@ static int upload(struct upload *u, const char *inside, struct sba_transfer_repo
 	const struct sba_cargo cargo = {
 		.fill = fill,
 		.user = u,
-		.leaf = *u->leaf ? u->leaf : NULL,
-		.has_folders = S_ISDIR(u->st.st_mode),
 		.total = S_ISREG(u->st.st_mode) ? (uint64_t)u->st.st_size : 0,
 	};
 	return sba_send(u->s, folder, &cargo, u->options, ret_report, err);
@@ -188,7 +199,7 @@ int sba_sandbox_upload_tar(struct sba_sandbox *s, sba_read_fn *read, void *user,
 			   struct sba_transfer_report *ret_report, struct sba_error *err)
 {
 	char inside[SBA_INSIDE_PATH_MAX];
-	const struct sba_cargo cargo = { .tar = read, .user = user, .has_folders = true };
+	const struct sba_cargo cargo = { .tar = read, .user = user };
 	int rc = sba_inside_path(path, inside, err);
 	if (rc == 0)
 		rc = look(s, inside, err);

@@ -266,7 +266,7 @@ static int send_project(struct sba_sandbox *s, struct project *p, const char *in
 			const struct sba_transfer_options *o,
 			struct sba_transfer_report *ret_report, struct sba_error *err)
 {
-	const struct sba_cargo cargo = { .fill = fill, .user = p, .has_folders = true };
+	const struct sba_cargo cargo = { .fill = fill, .user = p };
 	int rc = sba_git_files(p->dir, p->until, &p->files, err);
 	if (rc < 0)
 		return rc;

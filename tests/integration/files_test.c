@@ -205,6 +205,25 @@ static void what_nobody_can_write_and_the_root_are_refused(void **state)
 			 SBA_EINVAL);
 }
 
+/* Inside they are made; here no folder is made to hold a copy. */
+static void missing_folders_are_made_inside_only(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	char here[256];
+	live_write_file(live_path("parentless"), "x", 1, 0644);
+	upload(live_path("parentless"), "/tmp/no/such/folder/f", NULL);
+	snprintf(here, sizeof(here), "%s", live_path("no/such"));
+	assert_int_equal(sba_sandbox_download(box, "/tmp/no/such/folder/f", here, NULL, NULL, &err),
+			 SBA_ENOTFOUND);
+	assert_non_null(strstr(err.text, "No such file or directory"));
+	char there[128];
+	snprintf(there, sizeof(there), "%s:/tmp/not/there/f", sba_sandbox_info(box)->name);
+	LIVE_CHILD c;
+	RUN(&c, "cp", live_path("parentless"), there);
+	live_assert_says(&c, 1, ":/tmp/not/there'");
+}
+
 static void a_file_in_the_way_of_a_folder_is_told(void **state)
 {
 	(void)state;
@@ -335,6 +354,7 @@ int main(void)
 		LIVE_STEP(links_and_fifos_of_the_inside_do_not_land),
 		LIVE_STEP(what_is_not_there_is_named),
 		LIVE_STEP(what_nobody_can_write_and_the_root_are_refused),
+		LIVE_STEP(missing_folders_are_made_inside_only),
 		LIVE_STEP(a_file_in_the_way_of_a_folder_is_told),
 		LIVE_STEP(a_work_tree_goes_in_without_what_is_the_hosts),
 		LIVE_STEP(a_linked_work_tree_goes_in_with_its_history),

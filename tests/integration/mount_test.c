@@ -80,6 +80,34 @@ static void a_mounted_folder_is_here_and_there(void **state)
 	live_remove(s);
 }
 
+/* Nothing is moved across mounts, so nothing at all is. */
+static void a_tree_does_not_merge_into_what_is_mounted_below(void **state)
+{
+	(void)state;
+	skip_if_its_files_are_elsewhere();
+	char below[300];
+	struct sba_error err = { 0 };
+	snprintf(below, sizeof(below), "%s:/workspace/tree/data", folder("below"));
+	const char *const mounts[] = { below, NULL };
+	const struct sba_transfer_options contents = { .contents = true };
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .mounts = mounts });
+	folder("tree");
+	folder("tree/data");
+	live_write_file(live_path("tree/a"), "a", 1, 0644);
+	live_write_file(live_path("tree/data/b"), "b", 1, 0644);
+	assert_int_equal(sba_sandbox_upload(s, live_path("tree"), "/workspace", NULL, NULL, &err),
+			 SBA_EREFUSED);
+	assert_non_null(strstr(err.text, "'data' in '/workspace/tree': it is mounted"));
+	SBA_FREE char *said = live_sh_out(s, "ls -A /workspace/tree /workspace/tree/data");
+	assert_string_equal(said, "/workspace/tree:\ndata\n\n/workspace/tree/data:\n");
+	assert_int_equal(sba_sandbox_upload(s, live_path("tree/data"), "/workspace/tree/data",
+					    &contents, NULL, &err),
+			 0);
+	SBA_FREE char *there = live_read_file(live_path("below/b"), NULL);
+	assert_string_equal(there, "b");
+	live_remove(s);
+}
+
 static void is_refused(const char *mount, int code, const char *words)
 {
 	const char *const mounts[] = { mount, NULL };
@@ -243,6 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_mounted_folder_is_here_and_there),
+		LIVE_TEST(a_tree_does_not_merge_into_what_is_mounted_below),
 		LIVE_TEST(no_name_of_an_engines_socket_brings_it_in),
 		LIVE_TEST(another_socket_may_come_in),
 		LIVE_TEST(what_a_sandbox_needs_is_not_hidden),

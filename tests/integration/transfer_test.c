@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "support/live.h"
+#include "support/tar_builder.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -121,10 +122,72 @@ static void a_file_and_a_folder_go_where_only_root_may_write(void **state)
 	make_tree("rooted");
 	must(sba_sandbox_upload(box, live_path("rooted/f"), "/usr/local/made/f", NULL, NULL, &err),
 	     &err);
-	must(sba_sandbox_upload(box, live_path("rooted"), "/opt", NULL, NULL, &err), &err);
-	assert_inside("cat /usr/local/made/f /opt/rooted/f; stat -c ' %u' /opt/rooted/f; "
+	for (int i = 0; i < 2; i++)
+		must(sba_sandbox_upload(box, live_path("rooted"), "/opt", NULL, NULL, &err), &err);
+	assert_inside("cat /usr/local/made/f /opt/rooted/f; "
+		      "stat -c ' %n %u:%g %a' /opt/rooted /opt/rooted/d /opt/rooted/f; "
 		      "ls -A /opt /usr/local | grep -c sandbox-agent; true",
-		      "contentcontent 1000\n0\n");
+		      "contentcontent /opt/rooted 1000:1000 755\n /opt/rooted/d 1000:1000 555\n"
+		      " /opt/rooted/f 1000:1000 640\n0\n");
+}
+
+/* What is there keeps its owner and mode, what comes with it is the user's. */
+static void a_tree_merges_into_folders_that_are_roots(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	make_tree("profile.d");
+	rename(live_path("profile.d/d"), live_path("profile.d/new"));
+	RUN(&c, "cp", live_path("profile.d"), BOX ":/etc");
+	live_assert_says(&c, 0, "/etc/profile.d");
+	assert_inside("stat -c '%n %u %a' /etc /etc/profile.d /etc/profile.d/new /etc/profile.d/f",
+		      "/etc 0 755\n/etc/profile.d 0 755\n/etc/profile.d/new 1000 555\n"
+		      "/etc/profile.d/f 1000 640\n");
+}
+
+/* A folder of root's deep in what the user may write. */
+static void what_cannot_all_be_moved_is_not_begun(void **state)
+{
+	(void)state;
+	LIVE_CHILD c, root;
+	make_tree("begun");
+	RUN(&root, "exec", "-u", "0", BOX, "--", "sh", "-c",
+	    "mkdir -m 1777 -p /tmp/in/begun && mkdir -p /tmp/in/begun/d && echo >/tmp/in/begun/f "
+	    "&& "
+	    "chown 0:0 /tmp/in/begun/f");
+	live_assert_says(&root, 0, "");
+	RUN(&c, "cp", live_path("begun"), BOX ":/tmp/in");
+	live_assert_says(&c, 1, "'f' in '/tmp/in/begun': another's");
+	live_write_file(live_path("begun/d/x"), "x", 1, 0644);
+	unlink(live_path("begun/f"));
+	live_write_file(live_path("begun/a"), "x", 1, 0644);
+	live_child_fini(&c);
+	RUN(&c, "cp", live_path("begun"), BOX ":/tmp/in");
+	live_assert_says(&c, 1, "'d/x' in '/tmp/in/begun': no writing");
+	assert_inside("ls -A /tmp/in/begun", "d\nf\n");
+}
+
+static void a_tar_without_folders_makes_them_the_users(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	SBA_BUF struct sba_buf tar = SBA_BUF_INIT(1 << 20);
+	tar_file(&tar, "of/a/tar", "x");
+	tar_end(&tar);
+	static const char *const to[] = { BOX ":/tmp", BOX ":/srv", BOX ":/dev/shm" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(to); i++) {
+		live_start(&c, &(struct live_start){
+				       .argv = (const char *const[]){ "cp", "-", to[i], NULL },
+				       .input = tar.data,
+				       .input_len = tar.len,
+			       });
+		live_child_end(&c, 20000);
+		live_assert_says(&c, 0, "1 file");
+		live_child_fini(&c);
+	}
+	assert_inside("stat -c '%u:%g %a' /tmp/of/a /srv/of /srv/of/a /srv/of/a/tar /dev/shm/of",
+		      "1000:1000 755\n1000:1000 755\n1000:1000 755\n1000:1000 644\n"
+		      "1000:1000 755\n");
 }
 
 static void what_only_root_may_read_comes_out(void **state)
@@ -245,13 +308,10 @@ static bool staged_inside(void *user)
 }
 
 /* A client with an upload that never ends by itself, killed in the middle. */
-static void a_killed_upload_leaves_nothing_under_the_final_name(void **state)
+static void killed_upload_into(char *there, char *count, const char *list)
 {
-	(void)state;
-	static char count[] = "ls -A /tmp/up | grep -c sandbox-agent-put; true";
 	int fds[2];
-	char there[64] = BOX ":/tmp/up", path[64];
-	free(live_sh_out(box, "mkdir -p /tmp/up"));
+	char path[64];
 	assert_int_equal(pipe(fds), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
 	LIVE_CHILD c;
@@ -263,9 +323,20 @@ static void a_killed_upload_leaves_nothing_under_the_final_name(void **state)
 	kill(c.pid, SIGKILL);
 	live_child_end(&c, 20000);
 	live_await(gone_inside, count, 20000);
-	assert_inside("ls -A /tmp/up", "");
+	assert_inside(list, "");
 	close(fds[0]);
 	close(fds[1]);
+}
+
+static void a_killed_upload_leaves_nothing_under_the_final_name(void **state)
+{
+	(void)state;
+	static char users[] = BOX ":/tmp/up", roots[] = BOX ":/media";
+	static char count[] = "ls -A /tmp/up | grep -c sandbox-agent-put; true";
+	static char count_roots[] = "ls -A /media | grep -c sandbox-agent-put; true";
+	free(live_sh_out(box, "mkdir -p /tmp/up"));
+	killed_upload_into(users, count, "ls -A /tmp/up");
+	killed_upload_into(roots, count_roots, "ls -A /media");
 }
 
 /* C-52: it holds the engine's lock for no longer than SBA_AHEAD_FULL_MS. */
@@ -328,6 +399,28 @@ static void cp_takes_and_yields_tars(void **state)
 	assert_inside("cd /tmp/untarred/tarred && cat d/f && readlink l && ls out 2>&1 | wc -l && "
 		      "stat -c %u d/f",
 		      "x\nd/f\n1\n1000\n");
+}
+
+/* As `docker cp NAME:FOLDER/. -`; on a tmpfs the guest makes the tar. */
+static void a_tar_of_what_is_in_a_folder_has_not_its_name(void **state)
+{
+	(void)state;
+	static const char *const from[] = { "/tmp/within", "/dev/shm/within" };
+	const struct sba_transfer_options contents = { .contents = true };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(from); i++) {
+		SBA_BUF struct sba_buf tar = SBA_BUF_INIT(1 << 20);
+		struct sba_error err = { 0 };
+		char script[128];
+		snprintf(script, sizeof(script), "mkdir %s && echo x >%s/f", from[i], from[i]);
+		free(live_sh_out(box, script));
+		must(sba_sandbox_download_tar(box, from[i], keep, &tar, &contents, &err), &err);
+		assert_memory_equal(tar.data, i == 0 ? "./" : ".\0", 2);
+		assert_non_null(memmem(tar.data, tar.len, "./f\0", 4));
+		assert_null(memmem(tar.data, tar.len, "within", 6));
+		sba_buf_reset(&tar);
+		must(sba_sandbox_download_tar(box, from[i], keep, &tar, NULL, &err), &err);
+		assert_memory_equal(tar.data, "within", 6);
+	}
 }
 
 static void cp_merges_and_keeps_and_excludes(void **state)
@@ -410,6 +503,9 @@ int main(void)
 		LIVE_STEP(a_folder_with_a_mount_below_comes_whole),
 		LIVE_STEP(a_file_of_proc_comes_with_its_content),
 		LIVE_STEP(a_file_and_a_folder_go_where_only_root_may_write),
+		LIVE_STEP(a_tree_merges_into_folders_that_are_roots),
+		LIVE_STEP(what_cannot_all_be_moved_is_not_begun),
+		LIVE_STEP(a_tar_without_folders_makes_them_the_users),
 		LIVE_STEP(what_only_root_may_read_comes_out),
 		LIVE_STEP(a_written_file_keeps_its_mode_and_owner),
 		LIVE_STEP(a_write_that_breaks_leaves_the_old_file),
@@ -419,6 +515,7 @@ int main(void)
 		LIVE_STEP(a_reader_that_stops_does_not_lock_the_sandbox),
 		LIVE_STEP(an_engine_that_goes_in_the_middle_leaves_nothing_here),
 		LIVE_STEP(cp_takes_and_yields_tars),
+		LIVE_STEP(a_tar_of_what_is_in_a_folder_has_not_its_name),
 		LIVE_STEP(cp_merges_and_keeps_and_excludes),
 		LIVE_STEP(a_copy_to_nowhere_says_so_at_once_whatever_its_size),
 		LIVE_STEP(read_and_write_are_exact_and_of_any_size),
