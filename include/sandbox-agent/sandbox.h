@@ -93,8 +93,9 @@ struct sba_sandbox_info {
 };
 SBA_API const struct sba_sandbox_info *sba_sandbox_info(const struct sba_sandbox *s);
 /* Looks inside for an agent that moved into a sandbox which was made without one
- * (sba_agent_move_in()), and adds what it is to the info. 0 where there is none. Not
- * while another thread reads the info. */
+ * (sba_agent_move_in()), and adds what it is to the info. 0 where there is none.
+ * Several threads may do so at once; one that only reads the info may see what it was
+ * before. */
 SBA_API int sba_sandbox_find_agent(struct sba_sandbox *s, struct sba_error *err);
 
 /* Zero means the default everywhere. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -44,8 +45,10 @@ struct ssh_process {
 
 struct sba_ssh {
 	struct sba_address address;
-	bool asks;      /* there is a terminal that it may ask on */
-	bool no_docker; /* the other end said so */
+	bool asks;            /* there is a terminal that it may ask on */
+	bool forwards;        /* one ssh for all connections, since the handle was opened */
+	pthread_mutex_t lock; /* of the next two; their connections may be of several threads */
+	bool no_docker;       /* the other end said so */
 	struct ssh_process forward;
 	int forward_fd;                        /* its stdin and stdout */
 	struct sockaddr_un forward_to;         /* where it listens */
@@ -56,6 +59,7 @@ struct ssh_transport {
 	struct sba_transport base; /* first: a transport is cast to this */
 	struct sba_ssh *ssh;
 	struct ssh_process own; /* none where the connection is forwarded */
+	bool forwarded;
 	bool heard;
 };
 
@@ -203,9 +207,11 @@ static int no_answer(struct sba_ssh *ssh, struct ssh_process *p, struct sba_erro
 {
 	SBA_BUF struct sba_buf words = SBA_BUF_INIT(16 * SBA_KIB);
 	char where[512];
+	pthread_mutex_lock(&ssh->lock);
 	int status = p->pid > 0 ? reap(p, EXIT_MS) : -1;
 	ssh->no_docker |= status == NOT_FOUND;
 	last_words(p, &words);
+	pthread_mutex_unlock(&ssh->lock);
 	sba_address_format(&ssh->address, where, sizeof(where));
 	int rc = sba_fail(err, SBA_ECONNECT, "no engine answers at %s: ssh: %s", where,
 			  words.len > 0 ? words.data : "it ended without a word");
@@ -223,7 +229,7 @@ static ssize_t ssh_read(struct sba_transport *base, void *buf, size_t len, struc
 	t->heard |= n > 0;
 	if ((n != 0 && n != SBA_ELOST) || t->heard)
 		return n;
-	return no_answer(t->ssh, t->own.pid > 0 ? &t->own : &t->ssh->forward, err);
+	return no_answer(t->ssh, t->forwarded ? &t->ssh->forward : &t->own, err);
 }
 
 static void ssh_close(struct sba_transport *base)
@@ -266,7 +272,8 @@ int sba_ssh_connect(struct sba_ssh *ssh, struct sba_until until, struct sba_tran
 	t->base = (struct sba_transport){ &ssh_ops, -1, POLLIN, POLLOUT };
 	t->own.words = -1;
 	t->ssh = ssh;
-	int rc = ssh->forward.pid > 0 ? join_forward(t, until, err) : dial(t, err);
+	t->forwarded = ssh->forwards;
+	int rc = t->forwarded ? join_forward(t, until, err) : dial(t, err);
 	if (rc < 0) {
 		free(t);
 		return rc;
@@ -279,7 +286,7 @@ int sba_ssh_connect(struct sba_ssh *ssh, struct sba_until until, struct sba_tran
 
 bool sba_ssh_lacks_docker(const struct sba_ssh *ssh)
 {
-	return ssh->no_docker && ssh->forward.pid == 0;
+	return ssh->no_docker && !ssh->forwards;
 }
 
 /* What a killed client left: a folder whose socket nobody listens on. One that is
@@ -340,7 +347,10 @@ int sba_ssh_forward(struct sba_ssh *ssh, struct sba_until until, struct sba_erro
 	snprintf(way, sizeof(way), "%s:%s", ssh->forward_to.sun_path,
 		 ssh->address.path[0] ? ssh->address.path : SBA_DEFAULT_SOCKET);
 	int rc = start(ssh, options, "echo; exec cat", &ssh->forward, &ssh->forward_fd, err);
-	return rc < 0 ? rc : await_forward(ssh, until, err);
+	if (rc == 0)
+		rc = await_forward(ssh, until, err);
+	ssh->forwards = rc == 0;
+	return rc;
 }
 
 /* ---- the handle ---- */
@@ -354,6 +364,7 @@ int sba_ssh_new(const struct sba_address *a, struct sba_ssh **ret, struct sba_er
 	ssh->address = *a;
 	ssh->asks = terminal >= 0;
 	ssh->forward.words = ssh->forward_fd = -1;
+	pthread_mutex_init(&ssh->lock, NULL);
 	*ret = ssh;
 	return 0;
 }
@@ -368,5 +379,6 @@ void sba_ssh_free(struct sba_ssh *ssh)
 		unlink(ssh->forward_to.sun_path);
 		rmdir(ssh->folder);
 	}
+	pthread_mutex_destroy(&ssh->lock);
 	free(ssh);
 }

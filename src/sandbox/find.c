@@ -333,6 +333,7 @@ void sba_sandbox_close(struct sba_sandbox *s)
 		return;
 	sba_session_free(s->session);
 	json_decref(s->labels);
+	json_decref(s->resident);
 	free(s);
 }
 

@@ -30,9 +30,10 @@ struct sba_sandbox {
 	char container[SBA_ID_MAX];   /* "" if there is none */
 	char sidecar[SBA_ID_MAX];     /* "" if there is none */
 	struct sba_session *session;  /* of a handle; NULL in lists */
+	json_t *resident;             /* an agent that moved in; NULL: none is known of */
 	const char *sidecar_state;    /* as info.state, a literal */
 	bool claimed;                 /* a member of the pool that is somebody's */
-	struct sba_sandbox_info info; /* strings lent from labels */
+	struct sba_sandbox_info info; /* strings lent from labels, or from resident */
 };
 
 /* SBA_EBROKEN for what is only good for removal: one half of it is missing. */

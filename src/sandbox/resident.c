@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "sandbox/private.h"
+#include "sandbox/session.h"
 
 #define RESIDENT_PATH "/etc/sandbox-agent/agent.json"
 
@@ -55,25 +55,39 @@ static bool value_ok(const char *key, const char *value)
 	return strlen(value) <= WORD_LEN_MAX || strcmp(key, "program") == 0;
 }
 
-/* As if its labels said so. */
-static int take_in(struct sba_sandbox *s, const json_t *j, struct sba_error *err)
+static int check(const json_t *j, struct sba_error *err)
 {
 	for (size_t i = 0; i < SBA_ARRAY_LEN(keys); i++) {
-		char label[64];
 		const char *value = sba_json_str(j, keys[i]);
 		if (!value || !value_ok(keys[i], value))
 			return sba_fail(err, SBA_EPROTO, "%s: not what this version writes",
 					RESIDENT_PATH);
-		snprintf(label, sizeof(label), SBA_LABEL "%s", keys[i]);
-		if (json_object_set_new(s->labels, label, json_string(value)))
-			return sba_fail_nomem(err);
 	}
-	s->info.agent = sba_label_get(s->labels, "agent");
-	s->info.provider = sba_label_get(s->labels, "provider");
-	s->info.permissions = sba_label_get(s->labels, "permissions");
-	s->info.mcp = sba_label_get(s->labels, "mcp");
-	s->info.program = sba_label_get(s->labels, "program");
 	return 0;
+}
+
+/* Two threads may have looked at once: the first one's stays, since its strings are lent. */
+static void take_in(struct sba_sandbox *s, const json_t *j)
+{
+	struct sba_sandbox_info *i = &s->info;
+	pthread_mutex_lock(&s->session->lock);
+	if (!s->resident) {
+		s->resident = json_incref((json_t *)(uintptr_t)j);
+		i->provider = sba_json_str(j, "provider");
+		i->permissions = sba_json_str(j, "permissions");
+		i->mcp = sba_json_str(j, "mcp");
+		i->program = sba_json_str(j, "program");
+		i->agent = sba_json_str(j, "agent");
+	}
+	pthread_mutex_unlock(&s->session->lock);
+}
+
+static bool is_known(struct sba_sandbox *s)
+{
+	pthread_mutex_lock(&s->session->lock);
+	bool known = *s->info.agent;
+	pthread_mutex_unlock(&s->session->lock);
+	return known;
 }
 
 int sba_sandbox_find_agent(struct sba_sandbox *s, struct sba_error *err)
@@ -81,7 +95,7 @@ int sba_sandbox_find_agent(struct sba_sandbox *s, struct sba_error *err)
 	SBA_BUF struct sba_buf text = SBA_BUF_INIT(RESIDENT_MAX);
 	SBA_JSON json_t *j = NULL;
 	struct sba_error why = { 0 };
-	if (*s->info.agent)
+	if (is_known(s))
 		return 0;
 	int rc = sba_sandbox_read_small(s, RESIDENT_PATH, RESIDENT_MAX, &text, &why);
 	if (rc == SBA_ENOTFOUND)
@@ -89,6 +103,8 @@ int sba_sandbox_find_agent(struct sba_sandbox *s, struct sba_error *err)
 	if (rc == 0)
 		rc = sba_json_parse(text.data ? text.data : "", text.len, RESIDENT_PATH, &j, &why);
 	if (rc == 0)
-		rc = take_in(s, j, &why);
+		rc = check(j, &why);
+	if (rc == 0)
+		take_in(s, j);
 	return rc < 0 ? sba_fail(err, rc, "sandbox '%s': %s", s->info.name, why.text) : 0;
 }

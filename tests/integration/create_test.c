@@ -8,6 +8,7 @@
 
 #include "support/live.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static void create(const char *name, const char *image)
@@ -70,6 +71,35 @@ static void an_agent_moves_into_what_was_set_up_before_it(void **state)
 	RUN(&again, "up", "pi", "--in", "home");
 	live_assert_says(&again, 1, "lives claude already");
 	down("home");
+}
+
+static void *find_the_agent(void *user)
+{
+	struct sba_error err = { 0 };
+	return sba_sandbox_find_agent(user, &err) == 0 ? user : NULL;
+}
+
+static void threads_that_share_a_handle_all_find_the_agent(void **state)
+{
+	enum { THREADS = 4 };
+	LIVE_CHILD up;
+	pthread_t threads[THREADS];
+	void *found;
+	(void)state;
+	create("shared", live_fake_image());
+	RUN(&up, "up", "claude", "--in", "shared", "--offline");
+	live_assert_says(&up, 0, NULL);
+	struct sba_sandbox *s = open_box("shared");
+	for (size_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, find_the_agent, s), 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], &found);
+		assert_ptr_equal(found, s);
+	}
+	assert_string_equal(sba_sandbox_info(s)->agent, "claude");
+	assert_string_equal(sba_sandbox_info(s)->provider, "scripted");
+	sba_sandbox_close(s);
+	down("shared");
 }
 
 static void a_fork_takes_the_agent_along(void **state)
@@ -159,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_plain_sandbox_runs_commands_and_has_no_agent),
 		LIVE_TEST(an_agent_moves_into_what_was_set_up_before_it),
+		LIVE_TEST(threads_that_share_a_handle_all_find_the_agent),
 		LIVE_TEST(a_fork_takes_the_agent_along),
 		LIVE_TEST(a_missing_cli_is_named_with_how_to_get_it),
 		LIVE_TEST(what_belongs_elsewhere_is_refused),
