@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include "support/audit_root.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,25 +23,15 @@ int audit_root_begin(void **state)
 {
 	(void)state;
 	alarm(LIMIT_S);
-	snprintf(dir, sizeof(dir), "/tmp/sbatest-audit-XXXXXX");
-	assert_non_null(mkdtemp(dir));
+	test_folder(dir, sizeof(dir), "sbatest-audit");
 	snprintf(audit_root, sizeof(audit_root), "%s/root", dir);
-	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
 	return 0;
 }
 
 int audit_root_end(void **state)
 {
 	(void)state;
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(dir);
 	alarm(0);
 	return 0;
 }

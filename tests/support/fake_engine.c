@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The fake engine: one thread accepts, one per connection serves. */
+#include "support/folder.h"
 #include "support/fake_engine.h"
 
 #include <stdarg.h>
@@ -312,8 +313,7 @@ struct fake_engine *fake_engine_start(const char *api, const struct fake_exchang
 	f->api = api;
 	f->x = x;
 	f->n = n;
-	snprintf(f->dir, sizeof(f->dir), "/tmp/fake-engine-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	test_folder(f->dir, sizeof(f->dir), "fake-engine");
 	snprintf(f->path, sizeof(f->path), "%s/engine.sock", f->dir);
 	snprintf(f->host, sizeof(f->host), "unix://%s", f->path);
 	memcpy(sa.sun_path, f->path, sizeof(sa.sun_path));
@@ -404,8 +404,7 @@ void fake_engine_stop(struct fake_engine *f)
 		free(f->seen[i]);
 	close(f->listener);
 	close(f->stop);
-	unlink(f->path);
-	rmdir(f->dir);
+	test_folder_remove(f->dir);
 	snprintf(problem, sizeof(problem), "%s", f->problem);
 	free(f);
 	assert_string_equal(problem, "");

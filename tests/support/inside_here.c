@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include "support/inside_here.h"
 
 #include <errno.h>
@@ -80,8 +81,7 @@ static int write_here(const struct sba_inside *in, const char *path, const void 
 
 void inside_here_begin(struct inside_here *h)
 {
-	snprintf(h->home, sizeof(h->home), "/tmp/sba-inside-XXXXXX");
-	assert_non_null(mkdtemp(h->home));
+	test_folder(h->home, sizeof(h->home), "sba-inside");
 	h->in = (struct sba_inside){ .run = run,
 				     .read = read_here,
 				     .write = write_here,
@@ -92,13 +92,7 @@ void inside_here_begin(struct inside_here *h)
 
 void inside_here_end(struct inside_here *h)
 {
-	const char *const argv[] = { "rm", "-rf", h->home, NULL };
-	const struct sba_inside_run r = { .argv = argv };
-	char said[SBA_SAID_MAX];
-	struct sba_buf out = SBA_BUF_INIT(4096);
-	int status;
-	assert_int_equal(run(&h->in, &r, &out, &status, said, NULL), 0);
-	sba_buf_fini(&out);
+	test_folder_remove(h->home);
 }
 
 void inside_here_file(struct inside_here *h, const char *path, const char *content)

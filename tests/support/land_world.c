@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The folder of a landing test, and the check that nothing got out. */
+#include "support/folder.h"
 #include "support/land_world.h"
 
 #include <stdarg.h>
@@ -11,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <linux/filter.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
@@ -58,11 +58,9 @@ static void on_refused(void *user, const char *name, enum sba_refusal why)
 void world_open(struct world *w, bool no_openat2)
 {
 	char path[256];
-	const char *tmp = getenv("TMPDIR");
 	alarm(TIME_LIMIT_S);
 	*w = (struct world){ .no_openat2 = no_openat2 };
-	world_path(w->root, sizeof(w->root), "%.40s/sba-land-XXXXXX", tmp ? tmp : "/tmp");
-	assert_non_null(mkdtemp(w->root));
+	test_folder(w->root, sizeof(w->root), "sba-land");
 	in_root(w, "work", path, sizeof(path));
 	assert_int_equal(mkdir(path, 0755), 0);
 	in_root(w, "outside", w->outside, sizeof(w->outside));
@@ -110,18 +108,6 @@ static void check_names(const char *dir, const char *only, const char *never)
 	closedir(d);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st, (void)flag, (void)ftw;
-	return remove(path);
-}
-
-static int unlock(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st, (void)ftw;
-	return flag == FTW_D || flag == FTW_DNR ? chmod(path, 0700) : 0;
-}
-
 void world_close(struct world *w)
 {
 	char work[256];
@@ -131,8 +117,8 @@ void world_close(struct world *w)
 	check_names(w->root, NULL, "victim");
 	if (!w->raced)
 		check_names(work, NULL, ".sandbox-agent-");
-	nftw(w->root, unlock, 16, FTW_PHYS);
-	assert_int_equal(nftw(w->root, remove_one, 16, FTW_PHYS | FTW_DEPTH), 0);
+	test_folder_remove(w->root);
+	assert_int_equal(access(w->root, F_OK), -1);
 	sba_buf_fini(&w->tar);
 	alarm(0);
 }

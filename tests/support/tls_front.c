@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A TLS proxy with a certificate of its own making. */
+#include "support/folder.h"
 #include "support/tls_front.h"
 
 #include <stdarg.h>
@@ -193,8 +194,7 @@ struct tls_front *tls_front_start(const struct tls_front_options *o)
 	struct tls_front *t = calloc(1, sizeof(*t));
 	t->o = *o;
 	snprintf(t->path, sizeof(t->path), "%s", o->socket_path);
-	snprintf(t->dir, sizeof(t->dir), "/tmp/tls-front-XXXXXX");
-	assert_non_null(mkdtemp(t->dir));
+	test_folder(t->dir, sizeof(t->dir), "tls-front");
 	make_identity(t);
 	listen_somewhere(t);
 	t->stop = eventfd(0, EFD_CLOEXEC);
@@ -217,12 +217,7 @@ void tls_front_stop(struct tls_front *t)
 	uint64_t one = 1;
 	assert_int_equal(write(t->stop, &one, sizeof(one)), sizeof(one));
 	pthread_join(t->thread, NULL);
-	for (size_t i = 0; i < 3; i++) {
-		char path[128];
-		snprintf(path, sizeof(path), "%s/%s", t->dir, files[i]);
-		unlink(path);
-	}
-	rmdir(t->dir);
+	test_folder_remove(t->dir);
 	SSL_CTX_free(t->ctx);
 	close(t->listener);
 	close(t->stop);

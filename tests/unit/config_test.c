@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "support/folder.h"
 
 #include <sandbox-agent/config.h>
 
@@ -488,7 +489,7 @@ static void write_file(const char *path, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-static char dir[] = "/tmp/sba-config-test-XXXXXX";
+static char dir[64];
 
 static char *place(const char *name)
 {
@@ -500,8 +501,7 @@ static char *place(const char *name)
 static int make_dir(void **state)
 {
 	(void)state;
-	if (!mkdtemp(dir))
-		return -1;
+	test_folder(dir, sizeof(dir), "sba-config");
 	SBA_FREE char *a = place("/sandbox-agent"), *b = place("/sandbox-agent/config.json"),
 		      *other = place("/other.json");
 	if (mkdir(a, 0700) < 0)
@@ -514,12 +514,8 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
 	(void)state;
-	SBA_FREE char *a = place("/sandbox-agent"), *b = place("/sandbox-agent/config.json"),
-		      *other = place("/other.json");
-	unlink(b);
-	unlink(other);
-	rmdir(a);
-	return rmdir(dir);
+	test_folder_remove(dir);
+	return 0;
 }
 
 static const char *model_of(const char *file, const char *const *env, char buf[64])

@@ -8,9 +8,9 @@
 
 #include "base/base.h"
 #include "engine/engine.h"
+#include "support/folder.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,26 +38,18 @@ static const char *world_env(void *user, const char *name)
 static int make_world(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	snprintf(w->home, sizeof(w->home), "/tmp/endpoint-XXXXXX");
 	alarm(10);
 	*state = w;
-	return mkdtemp(w->home) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
+	test_folder(w->home, sizeof(w->home), "endpoint");
+	return 0;
 }
 
 static int drop_world(void **state)
 {
 	struct world *w = *state;
-	int rc = nftw(w->home, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(w->home);
 	free(w);
-	return rc;
+	return 0;
 }
 
 /* A file below the home, with the folders that lead to it. */

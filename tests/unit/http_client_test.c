@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include "support/raw_upstream.h"
 #include "support/tls_front.h"
 #include "base/limits.h"
@@ -322,11 +323,11 @@ static void environment_names_no_proxy(void **state)
 static int ask_tls(const char *host, bool own_ca, struct sba_error *err)
 {
 	static const struct raw_answer answers[] = { { OK_HEAD("0"), RAW_CLOSE } };
-	char folder[] = "/tmp/sba-http-XXXXXX", path[64], ca[512], url[64];
+	char folder[64], path[80], ca[512], url[64];
 	struct raw_upstream up;
 	struct sba_http_client *client;
 	struct sba_http_response *r = NULL;
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder), "sba-http");
 	snprintf(path, sizeof(path), "%s/s", folder);
 	raw_start(&up, path, answers, 1);
 	struct tls_front *t = tls_front_start(&(struct tls_front_options){ .socket_path = path });
@@ -342,8 +343,7 @@ static int ask_tls(const char *host, bool own_ca, struct sba_error *err)
 	tls_front_stop(t);
 	raw_stop(&up);
 	raw_fini(&up);
-	unlink(path);
-	rmdir(folder);
+	test_folder_remove(folder);
 	return rc;
 }
 

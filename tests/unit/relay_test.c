@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include "support/raw_upstream.h"
 #include "support/tls_front.h"
 #include "base/limits.h"
@@ -578,9 +579,9 @@ static void unreachable_upstream_is_told_in_words_without_secrets(void **state)
 static int call_through_tls(bool trusted)
 {
 	static const struct raw_answer answers[] = { { EMPTY, RAW_CLOSE } };
-	char folder[] = "/tmp/sba-relay-XXXXXX", path[64], ca[512], url[64];
+	char folder[64], path[80], ca[512], url[64];
 	struct raw_upstream up;
-	assert_non_null(mkdtemp(folder));
+	test_folder(folder, sizeof(folder), "sba-relay");
 	snprintf(path, sizeof(path), "%s/s", folder);
 	raw_start(&up, path, answers, 1);
 	struct tls_front *t = tls_front_start(&(struct tls_front_options){ .socket_path = path });
@@ -597,8 +598,7 @@ static int call_through_tls(bool trusted)
 	if (!trusted)
 		assert_null(up.seen.len ? strstr(up.seen.data, KEY) : NULL);
 	raw_fini(&up);
-	unlink(path);
-	rmdir(folder);
+	test_folder_remove(folder);
 	return status;
 }
 

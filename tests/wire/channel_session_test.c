@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include "wire/channel_peer.h"
 #include "wire/channel_command.h"
 
@@ -27,8 +28,7 @@ static int set_up(void **state)
 	(void)state;
 	alarm(60);
 	guest_start(&guest);
-	snprintf(dir, sizeof(dir), "/tmp/sba-channel-XXXXXX");
-	assert_non_null(mkdtemp(dir));
+	test_folder(dir, sizeof(dir), "sba-channel");
 	return 0;
 }
 

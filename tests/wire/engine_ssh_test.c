@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
+#include "support/folder.h"
 #include "support/fake_engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -125,8 +125,7 @@ static int prepare(void **state)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	assert_true(w && n > 0);
 	self[n] = '\0';
-	snprintf(w->dir, sizeof(w->dir), "/tmp/engine-ssh-XXXXXX");
-	assert_non_null(mkdtemp(w->dir));
+	test_folder(w->dir, sizeof(w->dir), "engine-ssh");
 	snprintf(path, sizeof(path), "%s/ssh", w->dir);
 	assert_int_equal(symlink(self, path), 0);
 	setenv("PATH", w->dir, 1);
@@ -137,20 +136,12 @@ static int prepare(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int drop(void **state)
 {
 	struct world *w = *state;
-	int rc = nftw(w->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	test_folder_remove(w->dir);
 	free(w);
-	return rc;
+	return 0;
 }
 
 static int open_engine(struct world *w, const char *mode, const char *host,

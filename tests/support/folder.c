@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/folder.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FOLDERS_MAX = 256, PATH_LEN = 64, PARENT_LEN_MAX = 32 };
+
+static struct {
+	pthread_mutex_t lock;
+	pid_t owner; /* a child of the program leaves its folders alone */
+	size_t n;
+	char path[FOLDERS_MAX][PATH_LEN]; /* "": removed */
+} made = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int remove_node(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+/* A test may have made folders that not even their owner may enter. */
+static int open_node(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)ftw;
+	return kind == FTW_D || kind == FTW_DNR ? chmod(path, 0700) : 0;
+}
+
+static void remove_tree(const char *path)
+{
+	nftw(path, open_node, 16, FTW_PHYS);
+	nftw(path, remove_node, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remove_all(void)
+{
+	for (size_t i = 0; getpid() == made.owner && i < made.n; i++) {
+		if (made.path[i][0])
+			remove_tree(made.path[i]);
+	}
+}
+
+static void note(const char *path)
+{
+	pthread_mutex_lock(&made.lock);
+	if (made.owner == 0) {
+		made.owner = getpid();
+		(void)atexit(remove_all);
+	}
+	size_t i = 0;
+	while (i < made.n && made.path[i][0])
+		i++;
+	if (i < FOLDERS_MAX && made.owner == getpid()) {
+		snprintf(made.path[i], PATH_LEN, "%s", path);
+		made.n = i == made.n ? i + 1 : made.n;
+	}
+	pthread_mutex_unlock(&made.lock);
+}
+
+void test_folder(char *ret, size_t size, const char *word)
+{
+	const char *parent = getenv("TMPDIR");
+	if (!parent || parent[0] != '/' || strlen(parent) > PARENT_LEN_MAX)
+		parent = "/tmp";
+	int n = snprintf(ret, size, "%s/%s-XXXXXX", parent, word);
+	assert_true(n > 0 && (size_t)n < size && n < PATH_LEN);
+	assert_non_null(mkdtemp(ret));
+	note(ret);
+}
+
+void test_folder_remove(const char *path)
+{
+	remove_tree(path);
+	pthread_mutex_lock(&made.lock);
+	for (size_t i = 0; i < made.n; i++) {
+		if (strcmp(made.path[i], path) == 0)
+			made.path[i][0] = '\0';
+	}
+	pthread_mutex_unlock(&made.lock);
+}
