@@ -20,10 +20,12 @@ SBA_API const char *const *sba_agent_names(void);
 
 /* The providers known here, NULL-ended; lent for ever. */
 SBA_API const char *const *sba_provider_list(void);
-/* The one that the agent's CLI talks to if nothing else is said; NULL: no such agent. */
+/* The one that the agent's CLI talks to if nothing else is said, lent for ever; NULL: no
+ * such agent. */
 SBA_API const char *sba_agent_provider(const char *agent);
 /* The variable that usually holds the key: of a provider, or (NULL) of the one
- * that the agent's CLI talks to. NULL if there is no such agent or provider. */
+ * that the agent's CLI talks to. Lent for ever; NULL if there is no such agent or
+ * provider. */
 SBA_API const char *sba_provider_key_env(const char *agent, const char *provider);
 /* Whether that agent (`command`) is any program: the sandbox's options name it, and
  * it has no model unless one is asked for. */
@@ -38,7 +40,8 @@ SBA_API int sba_agent_check_permissions(const char *agent, const char *permissio
  * the sandbox's options. SBA_ECONFIG: what is wrong. SBA_EUNSUPPORTED: it takes none. */
 SBA_API int sba_agent_check_mcp(const char *agent, const char *text, size_t len, char **ret_names,
 				struct sba_error *err);
-/* Puts them where the agent's CLI looks for them in s, readable by all inside. */
+/* Puts them where the agent's CLI looks for them in s, readable by all inside. Errors as
+ * of the check, and of sba_sandbox_write(). */
 SBA_API int sba_agent_place_mcp(struct sba_sandbox *s, const char *agent, const char *text,
 				size_t len, struct sba_error *err);
 
@@ -69,13 +72,18 @@ struct sba_agent_options {
 	int64_t max_tokens;                    /* of all turns of the handle; 0: no limit */
 	int64_t max_requests;                  /* of a turn; default 500; -1: no limit */
 	const struct sba_audit_options *audit; /* a record of all turns; NULL: none */
+	uint64_t reserved[16];
 };
 
 /* The agent that lives in `s`, which is lent and must outlive the handle.
- * SBA_EINVAL: the sandbox has no agent, or a model is missing. */
+ * SBA_EINVAL: the sandbox has no agent, or a model is missing, or there is no
+ * such agent or provider. SBA_ECONFIG: the script is broken. SBA_EIO: the scripted model or the
+ * relay cannot listen. */
 SBA_API int sba_agent_open(struct sba_sandbox *s, const struct sba_agent_options *options,
 			   struct sba_agent **ret, struct sba_error *err);
-SBA_API void sba_agent_close(struct sba_agent *a); /* NULL is allowed */
+/* Its turns, screen and lists must have been freed before. NULL is allowed. */
+SBA_API void sba_agent_close(struct sba_agent *a);
+/* The agent's name; lent with the handle. */
 SBA_API const char *sba_agent_name(const struct sba_agent *a);
 
 struct sba_turn;
@@ -92,10 +100,13 @@ struct sba_turn_options {
 	 * byte, as it was. What its tools do to files stays. SBA_EUNSUPPORTED: not with
 	 * this driver. */
 	bool aside;
+	uint64_t reserved[16];
 };
 
 /* Begins a turn on the agent's main session (which this starts or resumes).
- * SBA_EBUSY: another turn of it is under way. */
+ * SBA_EBUSY: another turn of it is under way. SBA_ENOCLI: the CLI is not there; the hint
+ * says how to get it. SBA_EINVAL: no prompt. SBA_EBROKEN: the sandbox does not run. The
+ * caller frees with sba_turn_free(). */
 SBA_API int sba_turn_begin(struct sba_agent *a, const struct sba_turn_options *options,
 			   struct sba_turn **ret, struct sba_error *err);
 /* The next event, waiting wait_ms at most (-1: for ever): 1 and *ret (lent
@@ -118,6 +129,7 @@ struct sba_turn_result {
 	int exit_status; /* of the CLI; -1 if it never ended */
 	int64_t duration_ms;
 	const char *audit; /* the folder of its record; "" if there is none */
+	uint64_t reserved[16];
 };
 /* Valid once sba_turn_next() has returned 0; drains what is left otherwise. */
 SBA_API void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret);
@@ -127,7 +139,8 @@ SBA_API void sba_turn_result(struct sba_turn *t, struct sba_turn_result *ret);
 SBA_API void sba_turn_cancel(struct sba_turn *t);
 /* The same without the five seconds. Async-signal-safe, idempotent. */
 SBA_API void sba_turn_kill(struct sba_turn *t);
-SBA_API void sba_turn_free(struct sba_turn *t); /* NULL is allowed */
+/* A turn that is not over is ended first, as by sba_turn_kill(). NULL is allowed. */
+SBA_API void sba_turn_free(struct sba_turn *t);
 
 /* ---- the CLI's own screen ---- */
 
@@ -136,6 +149,7 @@ struct sba_screen_options {
 	unsigned short rows, columns; /* of the terminal; 0: 24 x 80 */
 	const char *const *env;       /* "K=V", NULL-ended: TERM and the like */
 	int64_t wait_ms; /* for a turn that is under way; 0: not at all; -1: for ever */
+	uint64_t reserved[8];
 };
 /* Starts the agent's CLI on a terminal, in its main session if it has one, with the
  * model reached as in a turn. *ret is an interactive process, which the caller pumps
@@ -150,20 +164,22 @@ SBA_API void sba_agent_screen_close(struct sba_agent *a);
 /* ---- a recorded stream, for debugging and for writing drivers ---- */
 
 struct sba_recording;
-/* SBA_ENOTFOUND: no such agent. */
+/* For lines that this agent's CLI once wrote. SBA_ENOTFOUND: no such agent. The caller
+ * closes. */
 SBA_API int sba_recording_open(const char *agent, struct sba_recording **ret,
 			       struct sba_error *err);
 /* The same by a driver of your own, lent until it is closed. */
 SBA_API int sba_recording_open_driver(const struct sba_driver *driver, struct sba_recording **ret,
 				      struct sba_error *err);
-/* Feeds one line; then sba_recording_next() until it returns NULL. */
+/* Feeds one line, without its newline. SBA_ENOMEM. */
 SBA_API int sba_recording_line(struct sba_recording *r, const char *line, size_t len,
 			       struct sba_error *err);
+/* The next event of the lines so far, lent until the next call; NULL: no more. */
 SBA_API const struct sba_event *sba_recording_next(struct sba_recording *r);
 /* The verdict at the end, for that exit status of the CLI. */
 SBA_API void sba_recording_result(struct sba_recording *r, int exit_status,
 				  struct sba_turn_result *ret);
-SBA_API void sba_recording_close(struct sba_recording *r);
+SBA_API void sba_recording_close(struct sba_recording *r); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

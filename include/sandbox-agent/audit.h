@@ -8,6 +8,7 @@
  *
  * Agents write it by themselves where sba_agent_options.audit says so. It never
  * fails a turn: what goes wrong is told once, as a notice among the turn's events.
+ * Each handle here is for one thread at a time.
  */
 #ifndef SANDBOX_AGENT_AUDIT_H
 #define SANDBOX_AGENT_AUDIT_H
@@ -28,14 +29,15 @@ struct sba_audit_options {
 	/* Starred out of events and status besides the agent's key and token; each of 8
 	 * bytes or more; NULL-ended, or NULL. */
 	const char *const *secrets;
+	uint64_t reserved[8];
 };
 
 /* ---- what the caller does himself ---- */
 
 struct sba_audit;
 /* The record of what is done in `s` (lent, outlives it), connections through its rules
- * included. Nothing is written before there is something to say. One thread at a
- * time. */
+ * included. Nothing is written before there is something to say. The caller
+ * closes it before s. */
 SBA_API int sba_audit_open(const struct sba_audit_options *options, struct sba_sandbox *s,
 			   struct sba_audit **ret, struct sba_error *err);
 /* One event with `line` null, in the folder of the sandbox's session: kind is a word
@@ -65,15 +67,18 @@ struct sba_audit_session {
 /* Zero means all. */
 struct sba_audit_filter {
 	const char *agent, *verdict, *day, *sandbox; /* day as in the folder's name */
+	uint64_t reserved[8];
 };
 struct sba_audit_list;
-/* Newest activity first; of no root at all: none. SBA_EREFUSED as above. */
+/* Newest activity first; of no root at all: none. SBA_EREFUSED as above. The caller
+ * frees. */
 SBA_API int sba_audit_list(const char *root, const struct sba_audit_filter *filter,
 			   struct sba_audit_list **ret, struct sba_error *err);
 SBA_API size_t sba_audit_list_count(const struct sba_audit_list *l);
+/* Lent with the list; NULL behind its end. */
 SBA_API const struct sba_audit_session *sba_audit_list_at(const struct sba_audit_list *l, size_t n);
-/* By a folder's name, a session's id, or a beginning of one that only one has.
- * SBA_ENOTFOUND. */
+/* By a folder's name, a session's id, or a beginning of one that only one has; lent with
+ * the list. SBA_ENOTFOUND: none. SBA_EINVAL: several begin so. */
 SBA_API int sba_audit_list_find(const struct sba_audit_list *l, const char *id,
 				const struct sba_audit_session **ret, struct sba_error *err);
 SBA_API void sba_audit_list_free(struct sba_audit_list *l); /* NULL is allowed */
@@ -87,14 +92,16 @@ struct sba_audit_row {
 	int64_t turn;         /* 0: outside of any */
 	int64_t time_ms;      /* UNIX time */
 	const char *kind;
-	const char *payload;    /* JSON text */
-	bool is_event;          /* kind is one of the CLI's, told in `event` */
-	struct sba_event event; /* raw is NULL */
-	const char *text;       /* the line as it is, without its newline */
+	const char *payload; /* JSON text */
+	const char *text;    /* the line as it is, without its newline */
 	size_t len;
+	bool is_event;          /* kind is one of the CLI's, told in `event` */
+	struct sba_event event; /* raw is NULL; the last member, so that it may grow */
 };
 
 struct sba_audit_reader;
+/* Opens events.jsonl of s, which need not outlive it. SBA_ENOTFOUND: it is gone by now.
+ * The caller closes. */
 SBA_API int sba_audit_reader_open(const struct sba_audit_session *s, struct sba_audit_reader **ret,
 				  struct sba_error *err);
 /* 1 and *ret; 0: no more is there now. Waits at most wait_ms for more (-1: for ever);
@@ -103,6 +110,7 @@ SBA_API int sba_audit_reader_next(struct sba_audit_reader *r, int64_t wait_ms,
 				  const struct sba_audit_row **ret, struct sba_error *err);
 /* A descriptor that poll() says is readable when more may be there. */
 SBA_API int sba_audit_reader_fd(const struct sba_audit_reader *r);
+/* How many lines were passed over so far. */
 SBA_API uint64_t sba_audit_reader_bad(const struct sba_audit_reader *r);
 /* Whether a turn is being written there. */
 SBA_API bool sba_audit_reader_busy(const struct sba_audit_reader *r);

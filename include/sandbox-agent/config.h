@@ -17,6 +17,7 @@ extern "C" {
 
 /* ---- the table of settings ---- */
 
+/* What a value looks like in the file; a variable is written likewise. */
 enum sba_setting_type {
 	SBA_SETTING_TEXT,
 	SBA_SETTING_WORD,     /* letters and digits; _ . - after the first */
@@ -86,6 +87,7 @@ struct sba_config_options {
 	/* The names that sections may have, NULL-ended; NULL: any. */
 	const char *const *agents;
 	const char *const *providers;
+	uint64_t reserved[8];
 };
 
 /* Reads and checks all of it. SBA_ECONFIG: an unknown or repeated key, a wrong
@@ -115,6 +117,7 @@ enum sba_config_source {
  * the file pool.NAME beats agents.NAME, that providers.NAME, that the top. */
 struct sba_config_scope {
 	const char *agent, *provider, *pool;
+	uint64_t reserved[4];
 };
 
 /* Lent until the handle is freed. */
@@ -126,15 +129,17 @@ struct sba_config_value {
 	int64_t number;          /* COUNT, BOOL, SIZE in bytes, TIME in ms (0: none, never) */
 	double real;             /* NUMBER */
 	const char *const *list; /* LIST, PATHS, COMMAND, ENV; NULL-ended */
+	uint64_t reserved[4];
 };
 
 /* The effective value. False: no such key, or nothing is set (*ret says which
  * setting and source all the same if the key is known). scope may be NULL. */
 SBA_API bool sba_config_get(const struct sba_config *c, const char *key,
 			    const struct sba_config_scope *scope, struct sba_config_value *ret);
-/* Short ways: NULL, 0 where nothing is set. Lent likewise. */
+/* Short ways: NULL, 0 where nothing is set. Texts are lent likewise. */
 SBA_API const char *sba_config_text(const struct sba_config *c, const char *key,
 				    const struct sba_config_scope *scope);
+/* Milliseconds, bytes or a count, as of sba_config_value.number. */
 SBA_API int64_t sba_config_number(const struct sba_config *c, const char *key,
 				  const struct sba_config_scope *scope);
 /* The names of the sections of a kind ("agents", "providers", "pool") in the order
@@ -152,6 +157,7 @@ struct sba_config_key {
 	const char *file;           /* the file whose first line it is */
 	const char *const *command; /* the program whose first line it is */
 	const char *origin;
+	uint64_t reserved[4];
 };
 
 /* The nearest of api_key_env, api_key_file and key_command: an option, the
@@ -160,13 +166,15 @@ SBA_API bool sba_config_key(const struct sba_config *c, const struct sba_config_
 			    struct sba_config_key *ret);
 
 /* Splits a command at blanks; quotes and backslashes group, nothing is expanded.
- * NULL-ended; the caller frees with sba_command_free(). */
+ * NULL-ended; the caller frees with sba_command_free(). SBA_ECONFIG: a quote that does
+ * not end, or no word at all. */
 SBA_API int sba_command_split(const char *text, char ***ret, struct sba_error *err);
 SBA_API void sba_command_free(char **argv); /* NULL is allowed */
 /* Runs a program of this host (argv NULL-ended; argv[0] is looked up in PATH) and
  * takes the first line of its stdout; stdin is empty, stderr goes where ours goes.
  * It is ended after timeout_ms (0: 30 s) or when `cancel` (may be NULL) fires.
- * Errors never quote its output. The caller wipes and frees. */
+ * Errors never quote its output. SBA_ECONFIG: it cannot be run, failed, or printed no
+ * key. SBA_ELIMIT: too long. SBA_ETIMEOUT, SBA_ECANCELED. The caller wipes and frees. */
 SBA_API int sba_key_command(const char *const *argv, int64_t timeout_ms, struct sba_cancel *cancel,
 			    char **ret, struct sba_error *err);
 

@@ -59,9 +59,12 @@ struct sba_turn_spec {
 
 /* The command line and environment under construction. argv[0] is the CLI's
  * binary. The prompt goes to its stdin, which is then closed. Failures (memory)
- * stick and fail the turn. */
+ * stick and fail the turn. Strings are copied; a NULL is taken for memory that ran
+ * out. */
 struct sba_command;
+/* One more argument. */
 SBA_API void sba_command_arg(struct sba_command *c, const char *arg);
+/* One more variable of its environment. */
 SBA_API void sba_command_env(struct sba_command *c, const char *name, const char *value);
 
 /* How the CLI wants to read of MCP servers. */
@@ -74,7 +77,7 @@ enum sba_mcp_form {
 
 /* A file that must be in the sandbox before the first turn: the same for every
  * turn and every client, without an address or a key in it. Root's; its folders
- * are made. */
+ * are made. Lists are made of it: it never grows. */
 struct sba_driver_file {
 	const char *path; /* absolute; NULL ends a list */
 	unsigned mode;    /* 0644, 0755 */
@@ -92,8 +95,10 @@ struct sba_stream;
 SBA_API int sba_tell_session(struct sba_stream *s, const char *id);
 /* The answer; with `delta` it goes on where the text before ended. */
 SBA_API int sba_tell_text(struct sba_stream *s, const char *text, bool delta);
+/* Its reasoning, likewise. */
 SBA_API int sba_tell_thinking(struct sba_stream *s, const char *text, bool delta);
 
+/* A call of a tool. Strings are lent for the call and may be NULL. */
 struct sba_tell_tool {
 	const char *name;    /* one of event.h's; NULL: the native one */
 	const char *native;  /* the CLI's; a result may leave both out */
@@ -103,14 +108,17 @@ struct sba_tell_tool {
 	bool failed;
 	bool has_exit_code;
 	int exit_code;
+	uint64_t reserved[8];
 };
-/* When it begins, and again when it has ended. */
+/* When it begins. */
 SBA_API int sba_tell_call(struct sba_stream *s, const struct sba_tell_tool *tool);
+/* When it has ended. */
 SBA_API int sba_tell_result(struct sba_stream *s, const struct sba_tell_tool *tool);
 /* change: "created", "modified", "deleted" or NULL. */
 SBA_API int sba_tell_file_change(struct sba_stream *s, const char *path, const char *change);
 /* Adds to the turn's tokens. */
 SBA_API int sba_tell_usage(struct sba_stream *s, const struct sba_usage *more);
+/* A line for people: a retry, a warning. */
 SBA_API int sba_tell_notice(struct sba_stream *s, const char *text);
 /* What cannot be understood: a notice, and counted. */
 SBA_API int sba_tell_unknown(struct sba_stream *s, const char *text);
@@ -126,6 +134,7 @@ SBA_API void sba_tell_stuck(struct sba_stream *s);
 /* A little that the next turn of the same session finds again (at most 1 KiB,
  * UTF-8); NULL: nothing was kept. */
 SBA_API const char *sba_stream_kept(const struct sba_stream *s);
+/* Keeps it, copied, for the next turn; what is too long is not kept. */
 SBA_API void sba_stream_keep(struct sba_stream *s, const char *text);
 /* The session that the turn was to resume; NULL: a new one. */
 SBA_API const char *sba_stream_resumes(const struct sba_stream *s);
@@ -150,8 +159,9 @@ SBA_API void sba_outcome_set(struct sba_stream *s, struct sba_outcome *o, enum s
 
 struct sba_store; /* how the library's own drivers get at the CLI's sessions */
 
+/* It grows at its end: `size` says how much of it the program knows. */
 struct sba_driver {
-	size_t size;         /* sizeof(struct sba_driver): tells old from new */
+	size_t size;         /* sizeof(struct sba_driver) */
 	const char *name;    /* "claude"; letters, digits, '-' and '_' */
 	const char *binary;  /* what must be in the image; NULL: the program of the sandbox */
 	const char *install; /* how to get it, for the hint of a missing CLI; may be NULL */

@@ -18,7 +18,7 @@ extern "C" {
 /* Lets one thread, or a signal handler, stop what others wait for. */
 struct sba_cancel;
 
-/* NULL in *ret only on failure (SBA_EIO, SBA_ENOMEM). */
+/* SBA_EIO: no descriptor is left. The caller frees, after everything that was given it. */
 SBA_API int sba_cancel_new(struct sba_cancel **ret, struct sba_error *err);
 SBA_API void sba_cancel_free(struct sba_cancel *c); /* NULL is allowed */
 /* Makes every wait that was given c return SBA_ECANCELED, now and later.
@@ -34,6 +34,7 @@ struct sba_timeouts {
 	int64_t stop_ms;     /* ending a sandbox, or what runs in it; default 30 s */
 	int64_t session_ms;  /* looking up or keeping the state of sessions; default 120 s */
 	int64_t transfer_ms; /* a copy in or out; default 5 min */
+	uint64_t reserved[4];
 };
 
 /* Zero means the default everywhere. Strings are copied. */
@@ -48,6 +49,7 @@ struct sba_engine_options {
 	 * same, under a deadline of its own. Lent; outlives the handle. */
 	struct sba_cancel *cancel;
 	struct sba_timeouts timeouts;
+	uint64_t reserved[16];
 };
 
 /* Finds the engine, connects, negotiates the API version.
@@ -56,7 +58,8 @@ struct sba_engine_options {
  * version in common. The caller closes with sba_engine_close(). */
 SBA_API int sba_engine_open(const struct sba_engine_options *options, struct sba_engine **ret,
 			    struct sba_error *err);
-SBA_API void sba_engine_close(struct sba_engine *e); /* NULL is allowed */
+/* After everything that was opened through it. NULL is allowed. */
+SBA_API void sba_engine_close(struct sba_engine *e);
 
 /* Facts about the engine, lent until it is closed. Strings are never NULL. */
 struct sba_engine_info {
@@ -75,7 +78,8 @@ struct sba_engine_info {
 	bool limits_memory, limits_swap, limits_pids, limits_cpu;
 };
 
-/* Asks the engine once and keeps the answer. */
+/* Asks the engine once and keeps the answer. SBA_ECONNECT, SBA_EENGINE, SBA_EPROTO as of
+ * every call that speaks to the engine (sandbox-agent.h). */
 SBA_API int sba_engine_info(struct sba_engine *e, const struct sba_engine_info **ret,
 			    struct sba_error *err);
 

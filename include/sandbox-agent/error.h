@@ -3,7 +3,7 @@
  * Errors. Every call that can fail returns 0 (or a count) on success and a
  * negative enum sba_code on failure, and describes the failure in the
  * struct sba_error that the caller lends as the last argument (may be NULL).
- * The number is for programs, the text for people.
+ * The number is for programs, the text for people. Any thread.
  */
 #ifndef SANDBOX_AGENT_ERROR_H
 #define SANDBOX_AGENT_ERROR_H
@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+/* Which of them a call returns, its comment says; sandbox-agent.h which any may return. */
 enum sba_code {
 	SBA_OK = 0,
 	SBA_EINVAL = -1,       /* the caller asked for something that makes no sense */
@@ -44,6 +45,7 @@ enum sba_code {
 	SBA_EBUSY = -23,       /* another turn, or another holder of a lock, is at work */
 };
 
+/* Bytes, with the NUL at the end; longer ones are cut. */
 enum {
 	SBA_ERROR_TEXT_MAX = 1024,
 	SBA_ERROR_HINT_MAX = 512,
@@ -51,9 +53,10 @@ enum {
 
 /* A value: nothing in it needs to be freed. Written only on failure. */
 struct sba_error {
-	int code;                      /* enum sba_code */
-	int sys_errno;                 /* errno where a system call failed, else 0 */
-	int http_status;               /* the engine's or model's HTTP status, else 0 */
+	int code;        /* enum sba_code */
+	int sys_errno;   /* errno where a system call failed, else 0 */
+	int http_status; /* the engine's or model's HTTP status, else 0 */
+	int reserved[5];
 	char text[SBA_ERROR_TEXT_MAX]; /* what was tried, on what, why it failed */
 	char hint[SBA_ERROR_HINT_MAX]; /* what the user can do; may be "" */
 };

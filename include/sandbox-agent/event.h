@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens in a turn, in one shape for every agent CLI.
+ * What happens in a turn, in one shape for every agent CLI. Values and words; any
+ * thread.
  */
 #ifndef SANDBOX_AGENT_EVENT_H
 #define SANDBOX_AGENT_EVENT_H
@@ -15,6 +16,7 @@
 extern "C" {
 #endif
 
+/* Which members of an event speak. More kinds may come: pass over what is not known. */
 enum sba_event_kind {
 	SBA_EVENT_SESSION,     /* the CLI's session is known: .session */
 	SBA_EVENT_TEXT,        /* the answer: .text, whole or a delta */
@@ -35,6 +37,7 @@ struct sba_usage {
 	int64_t output;       /* all output, reasoning included */
 	int64_t reasoning;    /* the part of output that was reasoning */
 	double cost_usd;      /* as the CLI says; 0 where it does not */
+	uint64_t reserved[4];
 };
 
 /*
@@ -66,7 +69,7 @@ struct sba_event {
 	size_t raw_len;
 };
 
-/* "tool_call"; never NULL. */
+/* "tool_call"; lent for ever, never NULL. */
 SBA_API const char *sba_event_kind_name(enum sba_event_kind kind);
 
 /* How a turn ended, in exactly one way. */
@@ -84,7 +87,7 @@ enum sba_verdict {
 	SBA_VERDICT_ENGINE_LOST,
 };
 
-/* "model_error"; never NULL. */
+/* "model_error"; lent for ever, never NULL. */
 SBA_API const char *sba_verdict_name(enum sba_verdict verdict);
 /* The enum sba_code that stands for it; SBA_OK for OK. */
 SBA_API int sba_verdict_code(enum sba_verdict verdict);

@@ -4,6 +4,10 @@
  * it in constant memory, whole or not at all, and no longer without progress than
  * a minute. A path inside is absolute. What lies on a tmpfs, a volume or another
  * mount goes through the sandbox's own user, all else as root, by the engine.
+ *
+ * Several threads may copy at once through one sandbox handle. Besides what each says:
+ * SBA_EBROKEN: the sandbox does not run. SBA_EIO: a file of this host. SBA_ETIMEOUT: the
+ * deadline, or a minute without progress. SBA_EINVAL: the path inside is not absolute.
  */
 #ifndef SANDBOX_AGENT_FILES_H
 #define SANDBOX_AGENT_FILES_H
@@ -19,6 +23,7 @@ extern "C" {
 
 struct sba_sandbox;
 
+/* Lent for the call. */
 struct sba_transfer_progress {
 	uint64_t bytes, files; /* so far */
 	uint64_t total;        /* bytes in all; 0: not known */
@@ -45,12 +50,15 @@ struct sba_transfer_options {
 	 * those that a pattern names; may be NULL. */
 	void (*refused)(void *user, const char *name, const char *why);
 	void *user;
+	uint64_t reserved[16];
 };
 
+/* What was copied. */
 struct sba_transfer_report {
 	uint64_t files, directories, symlinks, bytes;
 	uint64_t refused; /* links, devices, sockets, unsafe names, … */
 	uint64_t kept;    /* files that were there and stayed: no_clobber */
+	uint64_t reserved[8];
 };
 
 /*
@@ -88,8 +96,9 @@ struct sba_file_stat {
 	uint32_t uid, gid;
 	int64_t size;
 	int64_t mtime_ns;
+	uint64_t reserved[8];
 };
-/* SBA_ENOTFOUND: nothing. */
+/* SBA_ENOTFOUND: nothing is there. */
 SBA_API int sba_sandbox_stat(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
 			     struct sba_error *err);
 
@@ -126,6 +135,7 @@ struct sba_write_options {
 	uint32_t mode;
 	const char *owner; /* "USER[:GROUP]" by the sandbox's own passwd, or numbers; NULL: that
 			    * of the file which is there, or the sandbox's user */
+	uint64_t reserved[8];
 };
 /* One file, whole or not at all; makes parents, follows a link. */
 SBA_API int sba_sandbox_write(struct sba_sandbox *s, const char *path, sba_read_fn *read,

@@ -2,6 +2,7 @@
 /*
  * The pinned images. versions.json names the repository, a declared date and
  * the version of each CLI; every tag is derived from it and from nothing else.
+ * What is read from a handle may be read by any number of threads at once.
  */
 #ifndef SANDBOX_AGENT_IMAGE_H
 #define SANDBOX_AGENT_IMAGE_H
@@ -37,8 +38,10 @@ struct sba_progress {
 	bool detail;
 	int64_t done, total; /* of bytes or steps; total 0: not known */
 };
+/* Called by the thread that builds or pulls; `progress` is lent for the call. */
 typedef void sba_image_progress_fn(void *user, const struct sba_progress *progress);
 
+/* Zero means the default everywhere. */
 struct sba_image_options {
 	const char
 		*ca_file; /* PEM bundle for the build's downloads; leaves no trace in the image */
@@ -46,6 +49,7 @@ struct sba_image_options {
 	bool rebuild; /* build even if the tag is there */
 	sba_image_progress_fn *progress;
 	void *user;
+	uint64_t reserved[8];
 };
 
 /* Builds one image (and the base it stands on, if that is missing) through the
@@ -62,23 +66,26 @@ SBA_API int sba_image_warm(struct sba_engine *e, const struct sba_images *i, con
 /* missing: pull only if it is not here; always; never: SBA_EIMAGE if it is not
  * here. A reference without a registry is never pulled: SBA_EIMAGE with a hint. */
 enum sba_pull { SBA_PULL_MISSING, SBA_PULL_NEVER, SBA_PULL_ALWAYS };
+/* The image is on the engine when this returns 0. SBA_EIMAGE: why not, in the registry's
+ * words. */
 SBA_API int sba_image_ensure(struct sba_engine *e, const char *ref, enum sba_pull pull,
 			     const struct sba_image_options *options, struct sba_error *err);
 
+/* One of them; strings are lent with the list. */
 struct sba_image_info {
 	const char *ref;
 	const char *id;
-	int64_t size;
+	int64_t size;    /* bytes */
 	int64_t created; /* UNIX seconds */
 };
-/* What of our repository is on the engine. The caller frees with
- * sba_image_list_free(). */
 struct sba_image_list;
+/* What of our repository is on the engine. The caller frees with sba_image_list_free(). */
 SBA_API int sba_images_list(struct sba_engine *e, const struct sba_images *i,
 			    struct sba_image_list **ret, struct sba_error *err);
 SBA_API size_t sba_image_list_count(const struct sba_image_list *l);
+/* Lent with the list; NULL behind its end. */
 SBA_API const struct sba_image_info *sba_image_list_at(const struct sba_image_list *l, size_t n);
-SBA_API void sba_image_list_free(struct sba_image_list *l);
+SBA_API void sba_image_list_free(struct sba_image_list *l); /* NULL is allowed */
 
 /* ---- what is on the engine ---- */
 

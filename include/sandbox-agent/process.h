@@ -39,13 +39,17 @@ struct sba_exec_options {
 	 * command reaches its own alone (Linux 6.12; older kernels know no such limit),
 	 * and its end is certain: one stroke of the kernel hits its whole tree. */
 	bool signal_others;
+	uint64_t reserved[16];
 };
 
 /* Starts a command. SBA_EBROKEN: the sandbox does not run. What is wrong with
- * the command itself (not found, no such directory) comes from sba_process_wait(). */
+ * the command itself (not found, no such directory) comes from sba_process_wait().
+ * SBA_EINVAL: no argv, or an option that makes no sense. The caller frees with
+ * sba_process_free(). */
 SBA_API int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *options,
 			     struct sba_process **ret, struct sba_error *err);
 
+/* Which of its streams a piece of output came from. */
 enum sba_output { SBA_STDOUT = 1, SBA_STDERR = 2 };
 
 /* The next piece of output, waiting wait_ms at most (-1: for ever): its length,
@@ -61,12 +65,12 @@ SBA_API ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sb
  * before writing more. Input for a command that no longer reads is dropped. */
 SBA_API ssize_t sba_process_write(struct sba_process *p, const void *data, size_t len,
 				  struct sba_error *err);
-/* The end of its stdin. */
+/* The end of its stdin, behind what is queued. Idempotent. */
 SBA_API int sba_process_close_stdin(struct sba_process *p, struct sba_error *err);
-/* A new terminal size. */
+/* A new terminal size; without a terminal nothing happens. */
 SBA_API int sba_process_resize(struct sba_process *p, unsigned short rows, unsigned short columns,
 			       struct sba_error *err);
-/* A signal to the command's process group. */
+/* A signal to the command's process group. No error once that has ended. */
 SBA_API int sba_process_signal(struct sba_process *p, int signal_number, struct sba_error *err);
 /* A descriptor for poll(); readable when sba_process_read() may have something.
  * Read until SBA_ETIMEOUT before polling. */
@@ -90,6 +94,7 @@ enum sba_exit_kind {
 	SBA_LOCKED,     /* another command holds its lock: it was not started */
 };
 
+/* Filled by sba_process_wait(). */
 struct sba_exit {
 	enum sba_exit_kind kind;
 	int number;
@@ -98,6 +103,7 @@ struct sba_exit {
 	 * never begun. */
 	int64_t oom_kills;    /* processes that the OOM killer took */
 	int64_t pids_refused; /* processes that the limit of processes refused */
+	uint64_t reserved[4];
 };
 
 /* The exit status a shell would show: 124 timeout, 126 cannot run, 127 not

@@ -52,6 +52,7 @@ struct sba_sandbox_options {
 	const char *runtime; /* NULL: the engine's */
 	const char *ca_file; /* PEM bundle that programs inside shall trust, or NULL */
 	bool pool; /* claims one that is ready, where there is one; see sba_pool_claim() */
+	uint64_t reserved[32];
 };
 
 /* Makes and starts one. SBA_EIMAGE: image not there. SBA_EEXIST: name taken.
@@ -91,6 +92,7 @@ struct sba_sandbox_info {
 	int commands;            /* in progress */
 	bool foreign_schema;     /* made by a newer version: shown, never touched */
 };
+/* Lent with the handle: as it was when that was opened. */
 SBA_API const struct sba_sandbox_info *sba_sandbox_info(const struct sba_sandbox *s);
 /* Looks inside for an agent that moved into a sandbox which was made without one
  * (sba_agent_move_in()), and adds what it is to the info. 0 where there is none.
@@ -104,6 +106,7 @@ struct sba_list_options {
 	bool all;   /* also what is ready in the pool, half-made, or went within the last hour */
 	bool ready; /* only what is ready in the pool */
 	const char *tag, *agent, *name; /* only these */
+	uint64_t reserved[8];
 };
 struct sba_sandbox_list;
 /* What the engine has of ours, newest first; the caller frees. An engine that does
@@ -118,6 +121,7 @@ SBA_API void sba_sandbox_list_free(struct sba_sandbox_list *l); /* NULL is allow
 
 /* ---- the pool: sandboxes that are ready before anybody wants them ---- */
 
+/* More are never held ready for one kind. */
 enum { SBA_POOL_MAX = 1000 };
 
 /* Makes as many as are missing until `count` (1 to SBA_POOL_MAX) are ready for a claim
@@ -144,7 +148,8 @@ SBA_API int sba_pool_drain(struct sba_engine *e, const char *prefix, const char 
  * frees with free(). */
 SBA_API int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err);
 
-/* The variables that it was given (options.env), NULL-ended; the caller frees. */
+/* The names of the variables that it was given (options.env), NULL-ended; the caller
+ * frees with sba_env_names_free(). SBA_ENOTFOUND: its container is gone. */
 SBA_API int sba_sandbox_env_names(struct sba_sandbox *s, char ***ret, struct sba_error *err);
 SBA_API void sba_env_names_free(char **names); /* NULL is allowed */
 
@@ -153,6 +158,7 @@ struct sba_sandbox_limits {
 	int64_t memory; /* bytes */
 	int64_t pids;
 	double cpus;
+	uint64_t reserved[8];
 };
 /* SBA_ENOTFOUND: its container is gone. */
 SBA_API int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits *ret,
@@ -165,9 +171,11 @@ SBA_API int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits 
 SBA_API int sba_gc(struct sba_engine *e, const char *prefix, int *ret_removed,
 		   struct sba_error *err);
 
+/* What it saw. */
 struct sba_probe {
 	int landlock;    /* the kernel's Landlock ABI, as the inside sees it; 0: none */
 	int64_t took_ms; /* to make one and to end it */
+	uint64_t reserved[8];
 };
 /* Whether sandboxes work on this engine: makes one of nothing but our own guest, looks at
  * it from inside, and removes it. Needs no image, and counts to no limit. */
@@ -185,12 +193,15 @@ struct sba_fork_options {
 	const char *const *env; /* "K=V", NULL-ended: the parent's own is not inherited */
 	int64_t max_sandboxes;  /* as for sba_sandbox_create() */
 	int64_t timeout_ms;     /* default 5 min */
+	uint64_t reserved[8];
 };
 
+/* What came along to each child. */
 struct sba_fork_report {
 	uint64_t files, bytes; /* that had changed in the parent and came along */
 	uint64_t deleted;      /* paths of the image that are gone in the parent */
 	uint64_t left_out;     /* sockets, devices, what went or changed while it was read */
+	uint64_t reserved[8];
 };
 
 /* Makes `count` sandboxes of the same image and settings as `parent`, each with
@@ -220,6 +231,7 @@ struct sba_observer {
 	void (*connection)(void *user, const struct sba_connection *c);
 	void *user;
 	struct sba_observer *next; /* the sandbox's */
+	uint64_t reserved[4];
 };
 /* Tells of every connection from now on, those of this handle's commands; any
  * number of observers. It may stay until the handle is closed. */
@@ -238,6 +250,7 @@ struct sba_port_options {
 	uint16_t port;            /* on the sandbox's loopback; required */
 	const char *host_address; /* IPv4 literal here; NULL: 127.0.0.1 */
 	uint16_t host_port;       /* here; 0: any free one */
+	uint64_t reserved[8];
 };
 
 /* While it is open, a port here leads to one on the sandbox's loopback, on every
@@ -245,6 +258,7 @@ struct sba_port_options {
  * there is no channel to carry it. */
 SBA_API int sba_port_open(struct sba_sandbox *s, const struct sba_port_options *options,
 			  struct sba_port **ret, struct sba_error *err);
+/* The port here. */
 SBA_API uint16_t sba_port_here(const struct sba_port *p);
 /* Connections under way go on until the sandbox's handle is closed. NULL is allowed. */
 SBA_API void sba_port_close(struct sba_port *p);

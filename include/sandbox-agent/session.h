@@ -34,22 +34,24 @@ struct sba_session_info {
 	struct sba_usage usage;
 };
 struct sba_session_list;
-/* Newest first. */
+/* Newest first. The caller frees. */
 SBA_API int sba_sessions_list(struct sba_agent *a, struct sba_session_list **ret,
 			      struct sba_error *err);
 SBA_API size_t sba_sessions_count(const struct sba_session_list *l);
+/* Lent with the list; NULL behind its end. */
 SBA_API const struct sba_session_info *sba_sessions_at(const struct sba_session_list *l, size_t n);
 SBA_API void sba_sessions_free(struct sba_session_list *l); /* NULL is allowed */
 
 /* The agent's main session; "" before its first turn. Lent until the next call. */
 SBA_API int sba_sessions_main(struct sba_agent *a, const char **ret, struct sba_error *err);
-/* The next turn goes on with this one. SBA_ENOTFOUND. */
+/* The next turn goes on with this one. SBA_ENOTFOUND: the CLI has no such session. */
 SBA_API int sba_sessions_use(struct sba_agent *a, const char *id, struct sba_error *err);
 
-/* A copy under a new id, in the same sandbox; id NULL: of the main one. */
+/* A copy under a new id, in the same sandbox; id NULL: of the main one. SBA_ENOTFOUND: there
+ * is no such session. */
 SBA_API int sba_sessions_copy(struct sba_agent *a, const char *id, char ret[SBA_SESSION_NAME_MAX],
 			      struct sba_error *err);
-/* The main one too: the next turn begins anew then. SBA_ENOTFOUND. */
+/* The main one too: the next turn begins anew then. SBA_ENOTFOUND: no such session. */
 SBA_API int sba_sessions_remove(struct sba_agent *a, const char *id, struct sba_error *err);
 
 /* ---- to another sandbox ---- */
@@ -58,8 +60,10 @@ SBA_API int sba_sessions_remove(struct sba_agent *a, const char *id, struct sba_
 struct sba_dump_options {
 	const char *session; /* NULL: the main one */
 	bool workspace;      /* with the files in the agent's working directory */
+	uint64_t reserved[8];
 };
-/* Writes one file (docs/sessions.md) to fd, from where it stands. */
+/* Writes one file (docs/sessions.md) to fd, which is lent, from where it stands.
+ * SBA_ENOTFOUND: there is no such session. SBA_EIO: writing. */
 SBA_API int sba_sessions_dump(struct sba_agent *a, const struct sba_dump_options *options, int fd,
 			      struct sba_error *err);
 
@@ -77,6 +81,7 @@ struct sba_dump_info {
 	uint64_t files;     /* of the workspace */
 	bool replaced;      /* by sba_sessions_load(): there was a session of that id */
 	uint64_t left_out;  /* of the workspace: links that lead out, and what is no file */
+	uint64_t reserved[16];
 };
 /* Reads a dump from fd and puts it in: all of it is read and checked before
  * anything is changed. The session keeps its id, replaces one of that id, and is
@@ -109,10 +114,12 @@ struct sba_skill_info {
 	const char *description;
 };
 struct sba_skill_list;
-/* Those in the folder that sba_skills_add() installs into, by name of the folder. */
+/* Those in the folder that sba_skills_add() installs into, by name of the folder. The
+ * caller frees. */
 SBA_API int sba_skills_list(struct sba_agent *a, struct sba_skill_list **ret,
 			    struct sba_error *err);
 SBA_API size_t sba_skills_count(const struct sba_skill_list *l);
+/* Lent with the list; NULL behind its end. */
 SBA_API const struct sba_skill_info *sba_skills_at(const struct sba_skill_list *l, size_t n);
 SBA_API void sba_skills_free(struct sba_skill_list *l); /* NULL is allowed */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Units as people write them, and untrusted bytes made fit to be shown. */
+/* Units as people write them, and untrusted bytes made fit to be shown. Any thread. */
 #ifndef SANDBOX_AGENT_TEXT_H
 #define SANDBOX_AGENT_TEXT_H
 

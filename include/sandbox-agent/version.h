@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which library this is. Any thread. */
 #ifndef SANDBOX_AGENT_VERSION_H
 #define SANDBOX_AGENT_VERSION_H
 

@@ -102,7 +102,11 @@ int sba_sandbox_stat(struct sba_sandbox *s, const char *path, struct sba_file_st
 	if (rc == SBA_EPERM)
 		return stat_by_engine(s, inside, ret, err);
 	if (rc == 0)
-		*ret = (struct sba_file_stat){ st.mode, st.uid, st.gid, st.size, st.mtime_ns };
+		*ret = (struct sba_file_stat){ .mode = st.mode,
+					       .uid = st.uid,
+					       .gid = st.gid,
+					       .size = st.size,
+					       .mtime_ns = st.mtime_ns };
 	return rc;
 }
 
