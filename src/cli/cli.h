@@ -184,6 +184,14 @@ const char *cli_command_habit(const char *word);
 void cli_help_all(FILE *to);
 void cli_help_group(FILE *to, const char *word);
 void cli_help_command(FILE *to, const struct cli_command *c);
+/* Manual pages (man.c). */
+void cli_man_all(FILE *to);
+void cli_man_command(FILE *to, const struct cli_command *c);
+/* What they are made of. A line: `code` in bold, all else as it is. */
+void cli_man_title(FILE *to, const char *title, int section);
+void cli_man_heading(FILE *to, const char *text);
+void cli_man_word(FILE *to, const char *word);
+void cli_man_line(FILE *to, const char *s);
 /* False: no script for that shell. */
 bool cli_completion_write(FILE *to, const char *shell);
 

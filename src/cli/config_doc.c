@@ -171,49 +171,20 @@ static void markdown(FILE *to)
 
 /* ---- the man page ---- */
 
-/* `code` in bold; what roff would take for its own is escaped. */
-static void man_inline(FILE *to, const char *s)
-{
-	bool bold = false;
-	if (*s == '.' || *s == '\'')
-		fputs("\\&", to);
-	for (; *s; s++) {
-		if (*s == '`') {
-			bold = !bold;
-			fputs(bold ? "\\fB" : "\\fR", to);
-		} else if (*s == '-') {
-			fputs("\\-", to);
-		} else if (*s == '\\') {
-			fputs("\\e", to);
-		} else {
-			fputc(*s, to);
-		}
-	}
-	fputc('\n', to);
-}
-
-static void man_heading(FILE *to, const char *text)
-{
-	fputs(".SH ", to);
-	for (; *text; text++)
-		fputc(*text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text, to);
-	fputc('\n', to);
-}
-
 static void man_text(FILE *to, const char *const *lines)
 {
 	for (size_t i = 0; lines[i]; i++) {
 		const char *line = lines[i];
 		bool code = line[0] == '\t', was = i && lines[i - 1][0] == '\t';
 		if (line[0] == '#') {
-			man_heading(to, line + 2);
+			cli_man_heading(to, line + 2);
 			continue;
 		}
 		if (code != was)
 			fputs(code ? ".PP\n.nf\n" : ".fi\n", to);
 		if (!code)
 			fputs(".PP\n", to);
-		man_inline(to, code ? line + 1 : line);
+		cli_man_line(to, code ? line + 1 : line);
 	}
 }
 
@@ -224,16 +195,15 @@ static void man_setting(FILE *to, const struct sba_setting *s)
 		s->choices ? s->choices : "");
 	put_where(to, s);
 	fputs(")\n", to);
-	man_inline(to, s->help);
+	cli_man_line(to, s->help);
 	fputs(".br\nBuilt in: ", to);
-	man_inline(to, usual(s));
+	cli_man_line(to, usual(s));
 	if (s->variable)
 		fprintf(to, ".br\n\\fB%s\\fR\n", s->variable);
 	if (s->option) {
 		fputs(".br\n", to);
-		fprintf(to, "\\fB\\-\\-");
-		for (const char *c = s->option; *c; c++)
-			fputs(*c == '-' ? "\\-" : (char[2]){ *c, '\0' }, to);
+		fputs("\\fB\\-\\-", to);
+		cli_man_word(to, s->option);
 		fprintf(to, "\\fR%s%s\n", s->commands ? " of " : "",
 			s->commands ? s->commands : "");
 	}
@@ -242,11 +212,10 @@ static void man_setting(FILE *to, const struct sba_setting *s)
 static void man(FILE *to)
 {
 	const struct sba_setting *s;
-	fprintf(to,
-		".TH SANDBOX\\-AGENT\\-CONFIG 5 \"\" \"sandbox\\-agent %s\"\n.SH NAME\n"
-		"sandbox\\-agent\\-config \\- the settings of sandbox\\-agent\n.SH "
-		"DESCRIPTION\n",
-		sba_version());
+	cli_man_title(to, "sandbox-agent-config", 5);
+	fputs(".SH NAME\nsandbox\\-agent\\-config \\- the settings of sandbox\\-agent\n.SH "
+	      "DESCRIPTION\n",
+	      to);
 	man_text(to, before);
 	for (size_t i = 0; (s = sba_setting_at(i)); i++)
 		man_setting(to, s);

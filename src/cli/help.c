@@ -83,21 +83,44 @@ void cli_help_group(FILE *to, const char *word)
 	fprintf(to, "\nmore: sandbox-agent %s COMMAND --help\n", word);
 }
 
+struct help_options {
+	bool man;
+};
+
+static const struct cli_option help_options[] = {
+	{ "man", 0, CLI_FLAG, NULL, "as a manual page", offsetof(struct help_options, man), 0 },
+	{ 0 },
+};
+
+static void help_all(const struct cli *cli, const struct help_options *o)
+{
+	if (o->man) {
+		cli_man_all(stdout);
+		return;
+	}
+	if (!cli->quiet) {
+		cli_help_all(stdout);
+		return;
+	}
+	for (size_t i = 0; cli_commands[i]; i++)
+		printf("%s\n", cli_commands[i]->name);
+}
+
 /* `help run`, `help image build`, `help image`. */
 static int help(struct cli *cli, const void *options, const struct cli_args *args)
 {
-	(void)options;
+	const struct help_options *o = options;
 	if (args->n == 0) {
-		cli_help_all(stdout);
+		help_all(cli, o);
 		return 0;
 	}
 	int words;
 	const struct cli_command *c = cli_command_find(args->v, &words);
 	if (c && words == args->n) {
-		cli_help_command(stdout, c);
+		(o->man ? cli_man_command : cli_help_command)(stdout, c);
 		return 0;
 	}
-	if (args->n == 1 && cli_command_group(args->v[0])) {
+	if (args->n == 1 && !o->man && cli_command_group(args->v[0])) {
 		cli_help_group(stdout, args->v[0]);
 		return 0;
 	}
@@ -111,7 +134,10 @@ const struct cli_command cli_command_help = {
 	.no_config = true,
 	.args = "[COMMAND]",
 	.help = "what there is, and how it is used",
+	.more = "With -q the commands' names, one a line.",
 	.example = "sandbox-agent help run",
+	.tables = { help_options },
+	.options_size = sizeof(struct help_options),
 	.max_args = 2,
 	.run = help,
 };
