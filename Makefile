@@ -4,10 +4,14 @@
 B       ?= build
 CC      ?= gcc
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 DESTDIR ?=
 V       ?=
 SAN     ?=
 VERSION := 0.1.0
+# Counts up with every change that a program which is there would not survive
+# (include/sandbox-agent/sandbox-agent.h says what such a change is).
+SOVERSION := 0
 
 .DEFAULT_GOAL := all
 MAKEFLAGS     += --no-builtin-rules
@@ -24,7 +28,9 @@ PKG_LIBS   = -Wl,-Bstatic -larchive -ljansson -Wl,-Bdynamic \
 
 WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wnull-dereference -Wimplicit-fallthrough -Werror
-HARD := -fstack-protector-strong -fPIE
+# For the shared library and the program alike: with what is hidden, and no symbol of ours
+# replaced by another's, it costs the program nothing.
+HARD := -fstack-protector-strong -fPIC -fno-semantic-interposition
 ifeq ($(SAN),)
 OPT  := -O2 -g -D_FORTIFY_SOURCE=3
 else
@@ -48,7 +54,7 @@ INSIDE    := $(wildcard src/drivers/inside/*)
 inside     = $(foreach f,$(INSIDE),sba_inside_$(basename $(notdir $f))=$f)
 
 .PHONY: all
-all: $(B)/sandbox-agent
+all: $(B)/sandbox-agent $(B)/libsandbox-agent.so
 
 # ---- the guest: a static program for each architecture, embedded into the library ----
 
@@ -105,12 +111,20 @@ $(B)/libsandbox-agent.a: $(LIB_OBJ) $(B)/embedded.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
+# Loads what the program has linked in: an archive is not made for a shared library.
+$(B)/libsandbox-agent.so: $(LIB_OBJ) $(B)/embedded.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(OPT) -shared -Wl,-soname,libsandbox-agent.so.$(SOVERSION) \
+	        -Wl,-z,relro,-z,now,-z,defs -Wl,-Bsymbolic-functions -Wl,--as-needed $(LDFLAGS) \
+	        -o $@ $^ $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
+
 $(B)/sandbox-agent: $(CLI_OBJ) $(B)/libsandbox-agent.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $(CLI_OBJ) $(B)/libsandbox-agent.a $(PKG_LIBS) -lpthread -lm
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)
 
+include install.mk
 include tests/tests.mk
 
 # ---- for people ----
@@ -123,26 +137,13 @@ demo: ## a real opencode and a real claude at work, each in its own container
 lint: ## formatting, banned functions, dependency law, spelling, scripts
 	$(Q)ci/lint
 
-.PHONY: install
-install: all ## install under DESTDIR and PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib \
-	        $(DESTDIR)$(PREFIX)/include/sandbox-agent
-	install -m 755 $(B)/sandbox-agent $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(B)/libsandbox-agent.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 include/sandbox-agent/*.h $(DESTDIR)$(PREFIX)/include/sandbox-agent/
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
-	        $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
-	        $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d \
-	        $(DESTDIR)$(PREFIX)/share/sandbox-agent $(DESTDIR)$(PREFIX)/share/man/man5
-	$(B)/sandbox-agent completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sandbox-agent
-	$(B)/sandbox-agent completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sandbox-agent
-	$(B)/sandbox-agent completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sandbox-agent.fish
-	$(B)/sandbox-agent config schema > $(DESTDIR)$(PREFIX)/share/sandbox-agent/config.schema.json
-	$(B)/sandbox-agent config doc man > $(DESTDIR)$(PREFIX)/share/man/man5/sandbox-agent-config.5
-
 .PHONY: docs
 docs: all ## write docs/config.md anew from the table of settings
 	$(B)/sandbox-agent config doc markdown > docs/config.md
+
+.PHONY: symbols
+symbols: ## write tests/abi/symbols.txt anew from the public headers
+	ci/symbols > tests/abi/symbols.txt
 
 .PHONY: clean
 clean: ## remove build/

@@ -98,6 +98,10 @@ check-build: ## build everything: plain, with sanitizers
 check-unit: check-build ## unit tests under ASan and UBSan
 	$(Q)ci/run-tests $(addprefix build/asan/tests/,$(UNIT))
 
+.PHONY: check-install
+check-install: all ## install into a folder, and build and read what is there
+	$(Q)ci/check-install
+
 check-wire: check-build ## against a fake engine that lies
 	$(Q)ci/run-tests $(addprefix build/asan/tests/,$(WIRE))
 

@@ -92,8 +92,9 @@ SBA_API void sba_image_list_free(struct sba_image_list *l); /* NULL is allowed *
 /* Whether a reference is of our repository and of something that has an image there,
  * of whatever version and date. */
 SBA_API bool sba_images_own(const struct sba_images *i, const char *ref);
-/* The id of an image that is there. SBA_ENOTFOUND */
+/* Bytes, with the NUL at its end. */
 enum { SBA_IMAGE_ID_MAX = 80 };
+/* The id of an image that is there. SBA_ENOTFOUND: it is not. */
 SBA_API int sba_image_id(struct sba_engine *e, const char *ref, char ret[SBA_IMAGE_ID_MAX],
 			 struct sba_error *err);
 /* Takes the name away, and the image with its last one. SBA_EREFUSED: not of ours;
