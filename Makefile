@@ -138,8 +138,9 @@ lint: ## formatting, banned functions, dependency law, spelling, scripts
 	$(Q)ci/lint
 
 .PHONY: docs
-docs: all ## write docs/config.md anew from the table of settings
+docs: all ## write anew what docs/ has from the table of settings and from examples/
 	$(B)/sandbox-agent config doc markdown > docs/config.md
+	ci/library-doc
 
 .PHONY: symbols
 symbols: ## write tests/abi/symbols.txt anew from the public headers
