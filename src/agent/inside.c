@@ -23,41 +23,23 @@ static void keep_said(struct sba_buf *tail, char ret[SBA_SAID_MAX])
 	snprintf(ret, SBA_SAID_MAX, "%.*s", SBA_SAID_MAX - 1, line.data ? line.data : "");
 }
 
-static int collect(struct sba_process *p, struct sba_buf *out, struct sba_buf *said,
+struct said {
+	struct sba_buf *out;
+	struct sba_buf complaint; /* the end of its stderr */
+};
+
+static int collect(void *user, enum sba_output which, const char *data, size_t len,
 		   struct sba_error *err)
 {
-	enum sba_output which;
-	const char *data;
-	ssize_t n;
-	while ((n = sba_process_read(p, -1, &which, &data, err)) > 0) {
-		if (which == SBA_STDOUT) {
-			sba_buf_put(out, data, (size_t)n);
-			if (out->failed)
-				return sba_buf_check(out, "what it printed", err);
-			continue;
-		}
-		if (said->len + (size_t)n > OUTPUT_STEP)
-			sba_buf_reset(said);
-		sba_buf_put(said, data, (size_t)n < OUTPUT_STEP ? (size_t)n : OUTPUT_STEP);
+	struct said *said = user;
+	if (which == SBA_STDOUT) {
+		sba_buf_put(said->out, data, len);
+		return sba_buf_check(said->out, "what it printed", err);
 	}
-	return (int)n;
-}
-
-static int feed(struct sba_process *p, const char *data, size_t len, struct sba_error *err)
-{
-	while (len > 0) {
-		ssize_t n = sba_process_write(p, data, len, err);
-		enum sba_output which;
-		const char *ignored;
-		if (n < 0)
-			return (int)n;
-		data += n;
-		len -= (size_t)n;
-		/* Full: reading sends it, and comes back when there is room. */
-		if (n == 0 && sba_process_read(p, -1, &which, &ignored, err) == 0)
-			return 0;
-	}
-	return sba_process_close_stdin(p, err);
+	if (said->complaint.len + len > OUTPUT_STEP)
+		sba_buf_reset(&said->complaint);
+	sba_buf_put(&said->complaint, data, len < OUTPUT_STEP ? len : OUTPUT_STEP);
+	return 0;
 }
 
 struct work {
@@ -76,14 +58,12 @@ static int perform(const struct sba_inside *in, const struct work *w, struct sba
 					    .workdir = in->workdir,
 					    .timeout_ms = ms == SBA_NEVER ? 0 : ms,
 					    .has_stdin = w->input != NULL };
-	SBA_BUF struct sba_buf said = SBA_BUF_INIT(2 * OUTPUT_STEP);
+	struct said said = { .out = ret_out, .complaint = SBA_BUF_INIT(2 * OUTPUT_STEP) };
 	struct sba_process *p = NULL;
 	struct sba_exit end = { 0 };
 	int rc = sba_sandbox_exec(a->sandbox, &o, &p, err);
-	if (rc == 0 && w->input)
-		rc = feed(p, w->input, w->input_len, err);
 	if (rc == 0)
-		rc = collect(p, ret_out, &said, err);
+		rc = sba_process_converse(p, w->input, w->input_len, collect, &said, err);
 	if (rc == 0)
 		rc = sba_process_wait(p, -1, &end, err);
 	sba_process_free(p);
@@ -94,11 +74,12 @@ static int perform(const struct sba_inside *in, const struct work *w, struct sba
 			      sba_fail(err, SBA_ENOCLI, "there is no '%s' in image '%s'",
 				       w->run->argv[0], sba_sandbox_info(a->sandbox)->image),
 			      "an image of your own needs it too; ours have it");
-	if (rc < 0)
-		return rc;
-	*ret_status = sba_exit_status(&end);
-	keep_said(&said, ret_said);
-	return 0;
+	if (rc == 0) {
+		*ret_status = sba_exit_status(&end);
+		keep_said(&said.complaint, ret_said);
+	}
+	sba_buf_fini(&said.complaint);
+	return rc;
 }
 
 static int run(const struct sba_inside *in, const struct sba_inside_run *r, struct sba_buf *ret_out,

@@ -201,6 +201,18 @@ int sba_thread_start(pthread_t *ret, void *(*run)(void *), void *arg,
 
 /* ---- programs of this host (child.c) ---- */
 
+enum { SBA_SPAWN_NULL = -1, SBA_SPAWN_OURS = -2 };
+struct sba_spawn {
+	const char *const *argv; /* NULL-ended; argv[0] is looked up in PATH */
+	char *const *env;        /* NULL: ours */
+	int in, out, err;        /* descriptors, lent; or /dev/null, or ours as it is */
+	const int *blocked;      /* signals that it does not get, ended by 0; NULL: none */
+	bool new_session;        /* without our terminal */
+};
+/* Starts it with every signal at its default. 0 or an errno. */
+int sba_child_spawn(const struct sba_spawn *s, pid_t *ret) SBA_MUST_CHECK;
+/* KILL, and waits for its end. */
+void sba_child_kill(pid_t pid);
 /* Waits for a child of ours; *ret_status is as waitpid() tells it. SBA_EIO: it is
  * nobody's to wait for, as where the program ignores SIGCHLD. */
 int sba_child_wait(pid_t pid, struct sba_until until, int *ret_status,

@@ -1,14 +1,85 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for a program of this host that we started, under a deadline. */
+/* Programs of this host: started without what is ours, and waited for under a deadline. */
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+extern char **environ;
+
 enum { LOOK_MS = 10 }; /* where the kernel has no pidfd (before 5.3), or keeps it from us */
+
+/* ---- starting ---- */
+
+static int set_stream(posix_spawn_file_actions_t *files, int fd, int as)
+{
+	if (fd == SBA_SPAWN_OURS)
+		return 0;
+	if (fd == SBA_SPAWN_NULL)
+		return posix_spawn_file_actions_addopen(files, as, "/dev/null", O_RDWR, 0);
+	return posix_spawn_file_actions_adddup2(files, fd, as);
+}
+
+static int set_files(posix_spawn_file_actions_t *files, const struct sba_spawn *s)
+{
+	int e = set_stream(files, s->in, STDIN_FILENO);
+	if (e == 0)
+		e = set_stream(files, s->out, STDOUT_FILENO);
+	return e ? e : set_stream(files, s->err, STDERR_FILENO);
+}
+
+/* What the program handles or ignores must not come to another's mind. */
+static int set_attributes(posix_spawnattr_t *attr, const struct sba_spawn *s)
+{
+	sigset_t blocked, all;
+	sigemptyset(&blocked);
+	sigfillset(&all);
+	for (const int *n = s->blocked; n && *n; n++)
+		sigaddset(&blocked, *n);
+	int e = posix_spawnattr_setsigmask(attr, &blocked);
+	if (e == 0)
+		e = posix_spawnattr_setsigdefault(attr, &all);
+	short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+	return e ? e
+		 : posix_spawnattr_setflags(
+			   attr, (short)(s->new_session ? flags | POSIX_SPAWN_SETSID : flags));
+}
+
+int sba_child_spawn(const struct sba_spawn *s, pid_t *ret)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	int e = posix_spawn_file_actions_init(&files);
+	if (e)
+		return e;
+	e = posix_spawnattr_init(&attr);
+	if (e == 0) {
+		e = set_files(&files, s);
+		if (e == 0)
+			e = set_attributes(&attr, s);
+		if (e == 0)
+			e = posix_spawnp(ret, s->argv[0], &files, &attr,
+					 (char **)(uintptr_t)s->argv, s->env ? s->env : environ);
+		posix_spawnattr_destroy(&attr);
+	}
+	posix_spawn_file_actions_destroy(&files);
+	return e;
+}
+
+/* ---- ending ---- */
+
+void sba_child_kill(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
 
 int sba_child_wait(pid_t pid, struct sba_until until, int *ret_status, struct sba_error *err)
 {

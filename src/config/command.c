@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,8 +17,6 @@
 #include "engine/engine.h"
 
 enum { KEY_COMMAND_MS = 30 * 1000 };
-
-extern char **environ;
 
 /* ---- words ---- */
 
@@ -71,33 +67,6 @@ void sba_command_free(char **argv)
 
 /* ---- running it ---- */
 
-/* The signals that our program handles are at their defaults there. */
-static int spawn(const char *const *argv, int out, pid_t *ret)
-{
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	sigset_t all, none;
-	sigfillset(&all);
-	sigemptyset(&none);
-	if (posix_spawn_file_actions_init(&files))
-		return ENOMEM;
-	if (posix_spawnattr_init(&attr)) {
-		posix_spawn_file_actions_destroy(&files);
-		return ENOMEM;
-	}
-	int rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	if (rc == 0)
-		rc = posix_spawnp(ret, argv[0], &files, &attr, (char **)(uintptr_t)argv, environ);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&files);
-	return rc;
-}
-
 /* All of its output, which is more than a key if it is longer than that. */
 static int read_all(int fd, struct sba_buf *b, struct sba_until until, struct sba_error *err)
 {
@@ -144,7 +113,10 @@ static int run(const char *const *argv, struct sba_until until, struct sba_buf *
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "pipe");
 	SBA_CLOSE int in = ends[0];
-	int failed = spawn(argv, ends[1], &pid);
+	const struct sba_spawn program = {
+		.argv = argv, .in = SBA_SPAWN_NULL, .out = ends[1], .err = SBA_SPAWN_OURS
+	};
+	int failed = sba_child_spawn(&program, &pid);
 	close(ends[1]);
 	if (failed)
 		return sba_fail_errno(err, SBA_ECONFIG, failed, "it cannot be run");
@@ -152,9 +124,7 @@ static int run(const char *const *argv, struct sba_until until, struct sba_buf *
 	if (rc == 0)
 		rc = sba_child_wait(pid, until, &status, err);
 	if (rc < 0) {
-		kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		sba_child_kill(pid);
 		return rc;
 	}
 	return verdict(status, b, err);

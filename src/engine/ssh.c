@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,8 +21,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* A socket's path is short: not in TMPDIR, wherever that is. */
 #define FORWARD_PARENT   "/tmp"
@@ -67,42 +64,18 @@ struct ssh_transport {
 
 /* Ctrl-C is for us: an ssh that it ends could clean nothing up any more. One that
  * may ask needs our terminal, so the signals are kept from it there. */
-static int start_attributes(posix_spawnattr_t *attr, bool asks)
-{
-	static const int kept[] = { SIGINT, SIGQUIT, SIGTSTP, SIGHUP };
-	sigset_t blocked, all;
-	sigemptyset(&blocked);
-	sigfillset(&all);
-	for (size_t i = 0; asks && i < SBA_ARRAY_LEN(kept); i++)
-		sigaddset(&blocked, kept[i]);
-	int e = posix_spawnattr_init(attr);
-	if (e)
-		return e;
-	posix_spawnattr_setsigmask(attr, &blocked);
-	posix_spawnattr_setsigdefault(attr, &all);
-	short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-	return posix_spawnattr_setflags(attr, (short)(asks ? flags : flags | POSIX_SPAWN_SETSID));
-}
-
 static int spawn(const char *const *argv, int fd, int words, bool asks, pid_t *ret)
 {
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	int e = posix_spawn_file_actions_init(&files);
-	if (e)
-		return e;
-	e = start_attributes(&attr, asks);
-	if (e == 0)
-		e = posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
-	if (e == 0)
-		e = posix_spawn_file_actions_adddup2(&files, fd, STDOUT_FILENO);
-	if (e == 0)
-		e = posix_spawn_file_actions_adddup2(&files, words, STDERR_FILENO);
-	if (e == 0)
-		e = posix_spawnp(ret, argv[0], &files, &attr, (char **)(uintptr_t)argv, environ);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&files);
-	return e;
+	static const int kept[] = { SIGINT, SIGQUIT, SIGTSTP, SIGHUP, 0 };
+	const struct sba_spawn ssh = {
+		.argv = argv,
+		.in = fd,
+		.out = fd,
+		.err = words,
+		.blocked = asks ? kept : NULL,
+		.new_session = !asks,
+	};
+	return sba_child_spawn(&ssh, ret);
 }
 
 /* `options` stand before the host, `command` behind it. */

@@ -10,57 +10,14 @@
 
 enum { REMOVE_MS = 60 * 1000 };
 
-/* A removal under way. */
-struct removal {
-	struct sba_process *process;
-	struct sba_buf *left; /* what it says that it cannot remove */
-};
-
-/* 1: it said something; 0: it has ended. */
-static int take_answer(const struct removal *r, int64_t wait_ms, struct sba_error *err)
+/* Its stdout is what it cannot remove. */
+static int keep_left(void *user, enum sba_output which, const char *data, size_t len,
+		     struct sba_error *err)
 {
-	enum sba_output which;
-	const char *data;
-	ssize_t n = sba_process_read(r->process, wait_ms, &which, &data, err);
-	if (n > 0 && which == SBA_STDOUT)
-		sba_buf_put(r->left, data, (size_t)n);
-	return n > 0 ? 1 : (int)n;
-}
-
-/* It answers while it is still being told. */
-static int tell(const struct removal *r, const struct sba_buf *paths, struct sba_error *err)
-{
-	struct sba_error why;
-	for (size_t at = 0; at < paths->len;) {
-		ssize_t n = sba_process_write(r->process, paths->data + at, paths->len - at, err);
-		if (n < 0)
-			return (int)n;
-		at += (size_t)n;
-		if (n > 0)
-			continue;
-		int rc = take_answer(r, REMOVE_MS, &why);
-		if (rc == 0)
-			break;
-		if (rc < 0 && rc != SBA_ETIMEOUT) { /* that is room for more */
-			if (err)
-				*err = why;
-			return rc;
-		}
-	}
-	return sba_process_close_stdin(r->process, err);
-}
-
-static int await_end(const struct removal *r, struct sba_error *err)
-{
-	struct sba_exit end;
-	int rc;
-	while ((rc = take_answer(r, -1, err)) > 0)
-		;
-	if (rc == 0)
-		rc = sba_process_wait(r->process, -1, &end, err);
-	if (rc == 0 && (end.kind != SBA_EXITED || end.number != 0))
-		rc = sba_fail(err, SBA_EBROKEN, "it ended early, with %d", sba_exit_status(&end));
-	return rc < 0 ? rc : sba_buf_check(r->left, "what is left", err);
+	struct sba_buf *left = user;
+	if (which == SBA_STDOUT)
+		sba_buf_put(left, data, len);
+	return sba_buf_check(left, "what is left", err);
 }
 
 /* What `user` (NULL: the sandbox's) cannot remove is in ret_left afterwards. */
@@ -71,13 +28,16 @@ static int remove_as(struct sba_sandbox *s, const char *user, const struct sba_b
 	const struct sba_exec_options o = {
 		.argv = argv, .user = user, .has_stdin = true, .timeout_ms = REMOVE_MS
 	};
-	struct removal r = { .left = ret_left };
-	int rc = sba_sandbox_exec(s, &o, &r.process, err);
+	struct sba_process *p = NULL;
+	struct sba_exit end;
+	int rc = sba_sandbox_exec(s, &o, &p, err);
 	if (rc == 0)
-		rc = tell(&r, paths, err);
+		rc = sba_process_converse(p, paths->data, paths->len, keep_left, ret_left, err);
 	if (rc == 0)
-		rc = await_end(&r, err);
-	sba_process_free(r.process);
+		rc = sba_process_wait(p, -1, &end, err);
+	if (rc == 0 && (end.kind != SBA_EXITED || end.number != 0))
+		rc = sba_fail(err, SBA_EBROKEN, "it ended early, with %d", sba_exit_status(&end));
+	sba_process_free(p);
 	return rc;
 }
 

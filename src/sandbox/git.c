@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,13 +61,10 @@ static int spawn(const char *const *argv, int out_fd, pid_t *ret, struct sba_err
 	int rc = clean_environment(&env, err);
 	if (rc < 0)
 		return rc;
-	posix_spawn_file_actions_t actions;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, out_fd, STDERR_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	int e = posix_spawnp(ret, "git", &actions, NULL, (char **)(uintptr_t)argv, env.v);
-	posix_spawn_file_actions_destroy(&actions);
+	const struct sba_spawn git = {
+		.argv = argv, .env = env.v, .in = SBA_SPAWN_NULL, .out = out_fd, .err = out_fd
+	};
+	int e = sba_child_spawn(&git, ret);
 	return e ? sba_fail_errno(err, e == ENOENT ? SBA_ENOTFOUND : SBA_EIO, e, "git") : 0;
 }
 

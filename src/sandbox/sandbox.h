@@ -30,6 +30,14 @@ int sba_sandbox_check_alive(struct sba_sandbox *s, const char *tried,
 void sba_process_losses(const struct sba_process *p, int64_t *ret_oom_kills,
 			int64_t *ret_pids_refused);
 
+/* Takes output on its way; a negative return ends it. */
+typedef int sba_output_fn(void *user, enum sba_output which, const char *data, size_t len,
+			  struct sba_error *err);
+/* Gives a command all of its stdin (data NULL: it has none) and takes what it says, to
+ * the end of both streams. */
+int sba_process_converse(struct sba_process *p, const void *data, size_t len, sba_output_fn *take,
+			 void *user, struct sba_error *err) SBA_MUST_CHECK;
+
 /* Keeps an agent inside, for sba_sandbox_find_agent(): agent, program, provider,
  * permissions and mcp of the options. */
 int sba_sandbox_set_agent(struct sba_sandbox *s, const struct sba_sandbox_options *options,

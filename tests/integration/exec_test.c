@@ -131,6 +131,37 @@ static void a_lot_goes_through_cat_both_ways_at_once(void **state)
 	free(data);
 }
 
+static int count_output(void *user, enum sba_output which, const char *data, size_t len,
+			struct sba_error *err)
+{
+	size_t *counts = user;
+	(void)data;
+	(void)err;
+	counts[which] += len;
+	return 0;
+}
+
+/* What it says while it is still being told is not lost. */
+static void a_conversation_is_whole_both_ways(void **state)
+{
+	(void)state;
+	enum { LEN = 6 << 20 };
+	static const char *const argv[] = { "tee", "/dev/stderr", NULL };
+	const struct sba_exec_options o = { .argv = argv, .has_stdin = true, .timeout_ms = 60000 };
+	struct sba_process *p = NULL;
+	struct sba_exit end = { 0 };
+	struct sba_error err = { 0 };
+	size_t counts[3] = { 0 };
+	SBA_FREE char *data = calloc(1, LEN);
+	assert_int_equal(sba_sandbox_exec(box, &o, &p, &err), 0);
+	assert_int_equal(sba_process_converse(p, data, LEN, count_output, counts, &err), 0);
+	assert_int_equal(sba_process_wait(p, -1, &end, &err), 0);
+	sba_process_free(p);
+	assert_int_equal(sba_exit_status(&end), 0);
+	assert_int_equal(counts[SBA_STDOUT], LEN);
+	assert_int_equal(counts[SBA_STDERR], LEN);
+}
+
 static void input_for_a_command_that_does_not_read_is_no_failure(void **state)
 {
 	(void)state;
@@ -568,6 +599,7 @@ int main(void)
 		LIVE_STEP(stdout_and_stderr_come_apart),
 		LIVE_STEP(every_byte_comes_through_on_both_streams),
 		LIVE_STEP(a_lot_goes_through_cat_both_ways_at_once),
+		LIVE_STEP(a_conversation_is_whole_both_ways),
 		LIVE_STEP(input_for_a_command_that_does_not_read_is_no_failure),
 		LIVE_STEP(without_input_stdin_is_at_its_end),
 		LIVE_STEP(statuses_of_the_command_are_its_own),
