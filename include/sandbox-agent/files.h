@@ -29,6 +29,22 @@ struct sba_transfer_progress {
 	uint64_t total;        /* bytes in all; 0: not known */
 };
 
+/* Why something does not go along. */
+enum sba_refusal {
+	SBA_REFUSED_SYMLINK, /* download: none does */
+	SBA_REFUSED_LEAVING, /* upload: a symbolic link that leads out of what is copied */
+	SBA_REFUSED_DEVICE,  /* character or block device */
+	SBA_REFUSED_FIFO,
+	SBA_REFUSED_SOCKET,
+	SBA_REFUSED_NAME,      /* absolute, "..", empty, too long or deep, outside the asked name */
+	SBA_REFUSED_DUPLICATE, /* another of that name came before it */
+	SBA_REFUSED_UNREADABLE, /* the sandbox's user may not read it */
+	SBA_REFUSED_OTHER,      /* unknown type; hard link to something that did not land */
+	SBA_REFUSED_KINDS,
+};
+/* "symbolic link", "fifo"; lent for ever. */
+SBA_API const char *sba_refusal_text(enum sba_refusal why);
+
 /* Zero means the default everywhere. */
 struct sba_transfer_options {
 	int64_t timeout_ms; /* in all; default: the engine handle's */
@@ -48,7 +64,7 @@ struct sba_transfer_options {
 	void (*progress)(void *user, const struct sba_transfer_progress *p);
 	/* Told of each entry that does not go along (bytes, not UTF-8) and why, but not of
 	 * those that a pattern names; may be NULL. */
-	void (*refused)(void *user, const char *name, const char *why);
+	void (*refused)(void *user, const char *name, enum sba_refusal why);
 	void *user;
 	uint64_t reserved[16];
 };

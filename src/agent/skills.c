@@ -123,7 +123,7 @@ static void left_out(void *user, const char *name, enum sba_refusal why)
 	struct load *l = user;
 	if (!l->refused[0])
 		snprintf(l->refused, sizeof(l->refused), "%s: %s", name,
-			 why == SBA_REFUSED_SYMLINK ? "a link that leads out of it"
+			 why == SBA_REFUSED_LEAVING ? "a link that leads out of it"
 						    : "no file and no folder");
 }
 

@@ -10,6 +10,8 @@
 #ifndef SBA_ARCHIVE_H
 #define SBA_ARCHIVE_H
 
+#include <sandbox-agent/files.h>
+
 #include "base/base.h"
 
 /* ---- landing: a tar from a sandbox becomes files here (land.c) ---- */
@@ -18,17 +20,6 @@
  * negative on failure. The end must be the transport's true end: a tar
  * without trailer looks complete to any parser. */
 typedef ssize_t sba_tar_read_fn(void *user, void *buf, size_t size, struct sba_error *err);
-
-/* Why an entry was refused. */
-enum sba_refusal {
-	SBA_REFUSED_SYMLINK,
-	SBA_REFUSED_DEVICE, /* character or block device */
-	SBA_REFUSED_FIFO,
-	SBA_REFUSED_NAME,  /* absolute, "..", empty, too long or deep, outside the asked name */
-	SBA_REFUSED_OTHER, /* unknown type; hard link to something that did not land */
-	SBA_REFUSED_DUPLICATE,
-	SBA_REFUSED_KINDS,
-};
 
 struct sba_land_report {
 	uint64_t files, directories;

@@ -32,15 +32,6 @@ struct landing {
 	char link[SBA_LAND_PATH_MAX]; /* of what its hard link names */
 };
 
-static const char *const refusal_text[SBA_REFUSED_KINDS] = {
-	[SBA_REFUSED_SYMLINK] = "a symbolic link",
-	[SBA_REFUSED_DEVICE] = "a device",
-	[SBA_REFUSED_FIFO] = "a fifo",
-	[SBA_REFUSED_NAME] = "its name is unsafe",
-	[SBA_REFUSED_OTHER] = "neither a file nor a directory",
-	[SBA_REFUSED_DUPLICATE] = "its name is taken",
-};
-
 /* Refusing one entry is no failure: always 0. */
 static int refuse(struct landing *l, struct archive_entry *entry, enum sba_refusal why)
 {
@@ -265,7 +256,7 @@ static int land_all(struct landing *l, struct sba_error *err)
 		return rc;
 	if (l->matched)
 		return sba_fail(err, SBA_EREFUSED, "'%s' may not land here: %s",
-				l->options.source_name, refusal_text[l->last_refusal]);
+				l->options.source_name, sba_refusal_text(l->last_refusal));
 	return sba_fail(err, SBA_ENOTFOUND, "nothing named '%s' has come", l->options.source_name);
 }
 

@@ -123,7 +123,7 @@ static char type_of(struct sba_repack *r, struct archive_entry *e, enum sba_refu
 	case AE_IFDIR:
 		return '5';
 	case AE_IFLNK:
-		*why = SBA_REFUSED_SYMLINK;
+		*why = SBA_REFUSED_LEAVING;
 		if (!archive_entry_symlink(e) ||
 		    !sba_link_stays_inside(r->name, archive_entry_symlink(e)))
 			return '\0';

@@ -257,6 +257,8 @@ static enum sba_refusal kind_of(mode_t mode)
 {
 	if (S_ISFIFO(mode))
 		return SBA_REFUSED_FIFO;
+	if (S_ISSOCK(mode))
+		return SBA_REFUSED_SOCKET;
 	return S_ISCHR(mode) || S_ISBLK(mode) ? SBA_REFUSED_DEVICE : SBA_REFUSED_OTHER;
 }
 
@@ -268,7 +270,7 @@ static int take_link(struct sba_walk *w, int dir_fd, const char *leaf, const str
 		return cannot(w, "read the link", errno, err);
 	w->link[n] = '\0';
 	if (!sba_link_stays_inside(relative(w), w->link))
-		return leave_out(w, SBA_REFUSED_SYMLINK);
+		return leave_out(w, SBA_REFUSED_LEAVING);
 	describe(w, st, '2', ret);
 	ret->mode = 0777;
 	ret->link = w->link;

@@ -587,21 +587,19 @@ int cli_removed(struct cli *cli, int n, const char *none);
 
 /* ---- files on their way (transfer.c) ---- */
 
-enum { CLI_REFUSED_KINDS = 8 };
-
 /* One transfer as it is shown: a line on a terminal, what was refused. */
 struct cli_transfer {
 	struct cli *cli;
 	const char *what; /* lent */
 	int64_t since_ms, shown_ms;
 	json_t *refused; /* names and reasons, for --json */
-	unsigned by_kind[CLI_REFUSED_KINDS];
+	unsigned by_kind[SBA_REFUSED_KINDS];
 };
 void cli_transfer_init(struct cli_transfer *t, struct cli *cli, const char *what);
 void cli_transfer_fini(struct cli_transfer *t);
 /* Fit sba_transfer_options, with the transfer as its user. */
 void cli_transfer_progress(void *transfer, const struct sba_transfer_progress *p);
-void cli_transfer_refused(void *transfer, const char *name, const char *why);
+void cli_transfer_refused(void *transfer, const char *name, enum sba_refusal why);
 /* One line about all that was refused. */
 void cli_transfer_tell_refused(struct cli_transfer *t, uint64_t refused);
 

@@ -92,9 +92,9 @@ static int get_parse(const char *arg, struct get *ret, struct sba_error *err)
 	return 0;
 }
 
-static void refused(void *user, const char *name, const char *why)
+static void refused(void *user, const char *name, enum sba_refusal why)
 {
-	cli_note(user, "refused: %s (%s)", name, why);
+	cli_note(user, "refused: %s (%s)", name, sba_refusal_text(why));
 }
 
 static void told_json(json_t *result, const struct get *g, const struct sba_transfer_report *r,

@@ -8,19 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SYMLINKS, LEAVING, FIFOS, DEVICES, SOCKETS, NAMES, UNREADABLE, OTHERS };
-_Static_assert(OTHERS + 1 == CLI_REFUSED_KINDS, "one count for each kind");
-
-/* What the library says, and how one and many of it are counted. */
-static const char *const kinds[CLI_REFUSED_KINDS][3] = {
-	[SYMLINKS] = { "symbolic link", "symlink", "symlinks" },
-	[LEAVING] = { "link that leads out", "link that leads out", "links that lead out" },
-	[FIFOS] = { "fifo", "fifo", "fifos" },
-	[DEVICES] = { "device", "device", "devices" },
-	[SOCKETS] = { "socket", "socket", "sockets" },
-	[NAMES] = { "unsafe name", "unsafe name", "unsafe names" },
-	[UNREADABLE] = { "not readable by the sandbox's user", "unreadable", "unreadable" },
-	[OTHERS] = { "", "of another kind", "of another kind" },
+/* How one and many of a kind are counted. */
+static const char *const kinds[SBA_REFUSED_KINDS][2] = {
+	[SBA_REFUSED_SYMLINK] = { "symlink", "symlinks" },
+	[SBA_REFUSED_LEAVING] = { "link that leads out", "links that lead out" },
+	[SBA_REFUSED_DEVICE] = { "device", "devices" },
+	[SBA_REFUSED_FIFO] = { "fifo", "fifos" },
+	[SBA_REFUSED_SOCKET] = { "socket", "sockets" },
+	[SBA_REFUSED_NAME] = { "unsafe name", "unsafe names" },
+	[SBA_REFUSED_DUPLICATE] = { "name that came twice", "names that came twice" },
+	[SBA_REFUSED_UNREADABLE] = { "unreadable", "unreadable" },
+	[SBA_REFUSED_OTHER] = { "of another kind", "of another kind" },
 };
 
 static int64_t now_ms(void)
@@ -81,20 +79,18 @@ void cli_transfer_progress(void *transfer, const struct sba_transfer_progress *p
 	cli_status_set(&t->cli->status, line);
 }
 
-void cli_transfer_refused(void *transfer, const char *name, const char *why)
+void cli_transfer_refused(void *transfer, const char *name, enum sba_refusal why)
 {
 	enum { NAMES_MAX = 100000 };
 	struct cli_transfer *t = transfer;
-	size_t kind = 0;
-	while (kind < OTHERS && strcmp(kinds[kind][0], why) != 0)
-		kind++;
-	t->by_kind[kind]++;
+	const char *text = sba_refusal_text(why);
+	t->by_kind[why < SBA_REFUSED_KINDS ? why : SBA_REFUSED_OTHER]++;
 	CLI_FREE char *visible = sba_visible(name, strlen(name), true);
 	if (visible && json_array_size(t->refused) < NAMES_MAX)
 		json_array_append_new(t->refused,
-				      json_pack("{s:s, s:s}", "name", visible, "why", why));
+				      json_pack("{s:s, s:s}", "name", visible, "why", text));
 	if (t->cli->verbose)
-		cli_note(t->cli, "refused: %s (%s)", name, why);
+		cli_note(t->cli, "refused: %s (%s)", name, text);
 }
 
 void cli_transfer_tell_refused(struct cli_transfer *t, uint64_t refused)
@@ -103,11 +99,11 @@ void cli_transfer_tell_refused(struct cli_transfer *t, uint64_t refused)
 	size_t len = 0;
 	if (!refused)
 		return;
-	for (size_t k = 0; k < CLI_REFUSED_KINDS && len < sizeof(text); k++) {
+	for (size_t k = 0; k < SBA_REFUSED_KINDS && len < sizeof(text); k++) {
 		unsigned n = t->by_kind[k];
 		if (n)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u %s",
-						len ? ", " : "", n, kinds[k][1 + (n != 1)]);
+						len ? ", " : "", n, kinds[k][n != 1]);
 	}
 	cli_note(t->cli, "refused: %s%s", text, t->cli->verbose ? "" : " (names: -v, or --json)");
 }

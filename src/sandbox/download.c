@@ -182,7 +182,7 @@ struct download {
 	struct sba_channel_ask *census;
 };
 
-static void tell_refused(struct download *d, const char *name, const char *why)
+static void tell_refused(struct download *d, const char *name, enum sba_refusal why)
 {
 	if (d->options && d->options->refused)
 		d->options->refused(d->options->user, name, why);
@@ -190,15 +190,14 @@ static void tell_refused(struct download *d, const char *name, const char *why)
 
 static void on_refused(void *user, const char *name, enum sba_refusal why)
 {
-	tell_refused(user, name, sba_refusal_words(why));
+	tell_refused(user, name, why);
 }
 
 static void on_note(void *user, const char *name, int why)
 {
 	struct download *d = user;
 	d->refused++;
-	tell_refused(d, name,
-		     why == SBA_NOTE_SOCKET ? "socket" : "not readable by the sandbox's user");
+	tell_refused(d, name, why == SBA_NOTE_SOCKET ? SBA_REFUSED_SOCKET : SBA_REFUSED_UNREADABLE);
 }
 
 static void on_progress(void *user, uint64_t bytes, uint64_t files)
@@ -220,7 +219,7 @@ static void end_census(struct download *d, struct sba_until until)
 	d->total = all.bytes;
 	d->refused += all.sockets;
 	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
-		tell_refused(d, names.data + at, "socket");
+		tell_refused(d, names.data + at, SBA_REFUSED_SOCKET);
 }
 
 /* An engine's tar does not tell of sockets, nor how much is to come: the guest

@@ -42,7 +42,6 @@ int sba_files_channel(struct sba_sandbox *s, struct sba_hold **ret_hold, struct 
 		      struct sba_error *err) SBA_MUST_CHECK;
 void sba_cleanup_hold(struct sba_hold **h);
 #define SBA_HOLD __attribute__((cleanup(sba_cleanup_hold)))
-const char *sba_refusal_words(enum sba_refusal why);
 
 /* ---- owner.c ---- */
 

@@ -151,23 +151,3 @@ void sba_cleanup_hold(struct sba_hold **h)
 {
 	sba_hold_release(*h);
 }
-
-const char *sba_refusal_words(enum sba_refusal why)
-{
-	switch (why) {
-	case SBA_REFUSED_SYMLINK:
-		return "symbolic link";
-	case SBA_REFUSED_DEVICE:
-		return "device";
-	case SBA_REFUSED_FIFO:
-		return "fifo";
-	case SBA_REFUSED_NAME:
-		return "unsafe name";
-	case SBA_REFUSED_DUPLICATE:
-		return "appears twice";
-	case SBA_REFUSED_OTHER:
-	case SBA_REFUSED_KINDS:
-		break;
-	}
-	return "neither file nor directory";
-}

@@ -38,20 +38,12 @@ static bool no_clobber(const struct sending *j)
 
 /* ---- the cargo ---- */
 
-static const char *left_out_words(const struct sending *j, enum sba_refusal why)
-{
-	if (why == SBA_REFUSED_SYMLINK)
-		return "link that leads out";
-	/* Of this host's files, all other kinds have names. */
-	return why == SBA_REFUSED_OTHER && j->pack ? "socket" : sba_refusal_words(why);
-}
-
 static void on_left_out(void *user, const char *name, enum sba_refusal why)
 {
 	const struct sending *j = user;
 	const struct sba_transfer_options *o = j->options;
 	if (o && o->refused)
-		o->refused(o->user, name, left_out_words(j, why));
+		o->refused(o->user, name, why);
 }
 
 static void on_progress(void *user, uint64_t bytes, uint64_t files)

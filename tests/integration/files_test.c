@@ -147,12 +147,12 @@ struct refusals {
 	char last[256], why[64];
 };
 
-static void on_refused(void *user, const char *name, const char *why)
+static void on_refused(void *user, const char *name, enum sba_refusal why)
 {
 	struct refusals *r = user;
 	r->n++;
 	snprintf(r->last, sizeof(r->last), "%s", name);
-	snprintf(r->why, sizeof(r->why), "%s", why);
+	snprintf(r->why, sizeof(r->why), "%s", sba_refusal_text(why));
 }
 
 static void links_and_fifos_of_the_inside_do_not_land(void **state)
