@@ -129,23 +129,50 @@ int sba_channel_new(struct sba_link *take_link, struct sba_until until,
 	return 0;
 }
 
+static int open_over(struct sba_link *take_link, struct sba_until until,
+		     struct sba_channel_hello *ret_hello, struct sba_channel **ret,
+		     struct sba_error *err)
+{
+	struct sba_channel *c;
+	int rc = sba_channel_new(take_link, until, ret_hello, &c, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_channel_want_notices(c, err);
+	if (rc < 0)
+		sba_channel_close(c);
+	else
+		*ret = c;
+	return rc;
+}
+
+static int not_opened(const char *container, int rc, struct sba_error *err)
+{
+	return rc < 0 ? sba_wrap(err, rc, "channel to container '%.64s'", container) : 0;
+}
+
 int sba_channel_open(struct sba_engine *e, const char *container, const char *user,
 		     struct sba_until until, struct sba_channel_hello *ret_hello,
 		     struct sba_channel **ret, struct sba_error *err)
 {
 	struct sba_link *link;
-	struct sba_channel *c = NULL;
 	if (ret_hello)
 		*ret_hello = (struct sba_channel_hello){ 0 };
 	int rc = sba_channel_link_exec(e, container, user, until, &link, err);
 	if (rc == 0)
-		rc = sba_channel_new(link, until, ret_hello, &c, err);
-	if (rc == 0 && (rc = sba_channel_want_notices(c, err)) < 0)
-		sba_channel_close(c);
-	if (rc < 0)
-		return sba_wrap(err, rc, "channel to container '%.64s'", container);
-	*ret = c;
-	return 0;
+		rc = open_over(link, until, ret_hello, ret, err);
+	return not_opened(container, rc, err);
+}
+
+int sba_channel_attach(struct sba_engine *e, const char *container, struct sba_until until,
+		       struct sba_channel_hello *ret_hello, struct sba_channel **ret,
+		       struct sba_error *err)
+{
+	struct sba_link *link;
+	*ret_hello = (struct sba_channel_hello){ 0 };
+	int rc = sba_channel_link_attach(e, container, until, &link, err);
+	if (rc == 0)
+		rc = open_over(link, until, ret_hello, ret, err);
+	return not_opened(container, rc, err);
 }
 
 /* ---- death ---- */

@@ -35,6 +35,12 @@ int sba_channel_hello_order(const struct sba_channel_hello *h);
 int sba_channel_open(struct sba_engine *e, const char *container, const char *user,
 		     struct sba_until until, struct sba_channel_hello *ret_hello,
 		     struct sba_channel **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* The same over the stdin and stdout of the container's main process, which serves one
+ * client, the first that attaches: for whoever knows that he is it. It costs the engine
+ * no exec. */
+int sba_channel_attach(struct sba_engine *e, const char *container, struct sba_until until,
+		       struct sba_channel_hello *ret_hello, struct sba_channel **ret,
+		       struct sba_error *err) SBA_MUST_CHECK;
 /* Says goodbye; the guest ends what it started (detached commands excepted).
  * Streams must be closed before. NULL is allowed. */
 void sba_channel_close(struct sba_channel *c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What carries the channel: the engine's exec of `guest session`, or a socket
- * whose other end is stdin and stdout of one on this host.
+ * What carries the channel: the engine's exec of `guest session`, the stream of a
+ * container's main process that becomes one, or a socket whose other end is stdin
+ * and stdout of one on this host.
  */
 #include "channel/private.h"
 
@@ -87,22 +88,64 @@ static const struct sba_link_ops exec_ops = {
 	.close = exec_close,
 };
 
+static int wrap_exec(struct sba_exec *take_x, const struct sba_link_ops *ops, struct sba_link **ret,
+		     struct sba_error *err)
+{
+	struct exec_link *x = calloc(1, sizeof(*x));
+	if (!x) {
+		sba_exec_close(take_x);
+		return sba_fail_nomem(err);
+	}
+	*x = (struct exec_link){ .link.ops = ops, .exec = take_x };
+	*ret = &x->link;
+	return 0;
+}
+
 int sba_channel_link_exec(struct sba_engine *e, const char *container, const char *user,
 			  struct sba_until until, struct sba_link **ret, struct sba_error *err)
 {
 	static const char *const argv[] = { SBA_GUEST_PATH, "session", NULL };
 	const struct sba_exec_spec spec = { .container = container, .argv = argv, .user = user };
-	struct exec_link *x = calloc(1, sizeof(*x));
-	if (!x)
-		return sba_fail_nomem(err);
-	x->link.ops = &exec_ops;
-	int rc = sba_exec_open(e, &spec, until, &x->exec, err);
-	if (rc < 0) {
-		free(x);
-		return rc;
-	}
-	*ret = &x->link;
-	return 0;
+	struct sba_exec *x;
+	int rc = sba_exec_open(e, &spec, until, &x, err);
+	return rc < 0 ? rc : wrap_exec(x, &exec_ops, ret, err);
+}
+
+/* ---- the main process ---- */
+
+/* On stderr its parent tells that the session has ended. */
+static ssize_t attached_read(struct sba_link *l, const char **data, struct sba_error *err)
+{
+	const struct exec_link *x = (struct exec_link *)l;
+	enum sba_exec_stream stream = SBA_EXEC_STDOUT;
+	ssize_t n = sba_exec_read(x->exec, &stream, data, (struct sba_until){ 0, -1 }, err);
+	if (n == SBA_ECANCELED)
+		return SBA_ETIMEOUT;
+	return stream == SBA_EXEC_STDOUT ? n : 0;
+}
+
+static int attached_explain(struct sba_link *l, const char *text, struct sba_error *err)
+{
+	(void)l;
+	return sba_fail(err, SBA_ELOST, "the main process ended before its hello%s%.80s",
+			*text ? ": " : "", text);
+}
+
+static const struct sba_link_ops attached_ops = {
+	.read = attached_read,
+	.write = exec_write,
+	.poll = exec_poll,
+	.shutdown = exec_shutdown,
+	.explain = attached_explain,
+	.close = exec_close,
+};
+
+int sba_channel_link_attach(struct sba_engine *e, const char *container, struct sba_until until,
+			    struct sba_link **ret, struct sba_error *err)
+{
+	struct sba_exec *x;
+	int rc = sba_exec_attach(e, container, until, &x, err);
+	return rc < 0 ? rc : wrap_exec(x, &attached_ops, ret, err);
 }
 
 /* ---- a socket ---- */

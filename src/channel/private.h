@@ -42,6 +42,8 @@ struct sba_link {
 
 int sba_channel_link_exec(struct sba_engine *e, const char *container, const char *user,
 			  struct sba_until until, struct sba_link **ret, struct sba_error *err);
+int sba_channel_link_attach(struct sba_engine *e, const char *container, struct sba_until until,
+			    struct sba_link **ret, struct sba_error *err);
 /* Over a connected stream socket, taken even on failure. */
 int sba_link_socket(int take_fd, struct sba_link **ret, struct sba_error *err);
 

@@ -113,6 +113,9 @@ enum sba_reaper_exit {
 
 /* Exit code of `guest idle` where PID 1 is not the sidecar. */
 #define SBA_IDLE_ALONE 20
+/* What it says on stderr when the session has ended that it started: whoever attached
+ * to the container would not be told by the engine. */
+#define SBA_SESSION_ENDED "session ended\n"
 
 /*
  * The channel (docs/channel.md): HTTP/2 between the host, as client, and

@@ -130,6 +130,12 @@ struct sba_exec;
 int sba_exec_open(struct sba_engine *e, const struct sba_exec_spec *spec, struct sba_until until,
 		  struct sba_exec **ret, struct sba_error *err) SBA_MUST_CHECK;
 
+/* The raw stream of a container's main process. Where the container was made with
+ * StdinOnce, closing it closes the process's stdin for good, and the end of its output
+ * is not told before the container's. It has no exit code. */
+int sba_exec_attach(struct sba_engine *e, const char *container, struct sba_until until,
+		    struct sba_exec **ret, struct sba_error *err) SBA_MUST_CHECK;
+
 enum sba_exec_stream { SBA_EXEC_STDOUT = 1, SBA_EXEC_STDERR = 2 };
 
 /* The next piece of output: > 0 its length, *stream which; the bytes are lent

@@ -99,20 +99,12 @@ static int create_exec(struct sba_exec *x, const struct sba_exec_spec *spec, str
 
 /* Takes the connection out of the answer: from here on it is a raw stream.
  * Both 101 and 200 begin one; no stdin may be sent before either. */
-static int start_exec(struct sba_exec *x, struct sba_until until, struct sba_error *err)
+static int begin_stream(struct sba_exec *x, const char *path, const json_t *json,
+			struct sba_until until, struct sba_error *err)
 {
 	SBA_BODY struct sba_body *body = NULL;
-	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
-	SBA_JSON json_t *json = json_pack("{s:b,s:b}", "Detach", 0, "Tty", 0);
 	struct sba_error why;
-	sba_buf_puts(&path, "/exec/");
-	sba_buf_put_url(&path, x->id);
-	sba_buf_puts(&path, "/start");
-	if (!json || path.failed)
-		return sba_fail_nomem(err);
-	struct sba_request r = {
-		.method = "POST", .path = path.data, .json = json, .tried = x->tried
-	};
+	struct sba_request r = { .method = "POST", .path = path, .json = json, .tried = x->tried };
 	struct sba_exchange ex = { .request = &r, .upgrade = true };
 	int rc = sba_engine_exchange(x->e, &ex, sba_engine_limit(x->e, until), &body, &why);
 	if (rc < 0)
@@ -123,31 +115,75 @@ static int start_exec(struct sba_exec *x, struct sba_until until, struct sba_err
 	return 0;
 }
 
+static int start_exec(struct sba_exec *x, struct sba_until until, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	SBA_JSON json_t *json = json_pack("{s:b,s:b}", "Detach", 0, "Tty", 0);
+	sba_buf_puts(&path, "/exec/");
+	sba_buf_put_url(&path, x->id);
+	sba_buf_puts(&path, "/start");
+	if (!json || path.failed)
+		return sba_fail_nomem(err);
+	return begin_stream(x, path.data, json, until, err);
+}
+
+static struct sba_exec *new_exec(struct sba_engine *e, const char *container, const char *tried)
+{
+	struct sba_exec *x = calloc(1, sizeof(*x));
+	if (!x)
+		return NULL;
+	x->e = e;
+	sba_buf_init(&x->queue, SBA_EXEC_QUEUE_MAX);
+	sba_buf_init(&x->engine_error, SBA_EXEC_OOB_TEXT_MAX);
+	snprintf(x->container, sizeof(x->container), "%s", container);
+	snprintf(x->tried, sizeof(x->tried), "%s container '%.100s'", tried, container);
+	return x;
+}
+
+/* *ret is take_x, or it is closed. */
+static int opened(struct sba_exec *take_x, int rc, const struct sba_error *why,
+		  struct sba_exec **ret, struct sba_error *err)
+{
+	if (rc == 0) {
+		*ret = take_x;
+		return 0;
+	}
+	sba_exec_close(take_x);
+	if (err)
+		*err = *why;
+	return rc;
+}
+
 int sba_exec_open(struct sba_engine *e, const struct sba_exec_spec *spec, struct sba_until until,
 		  struct sba_exec **ret, struct sba_error *err)
 {
 	struct sba_error why;
-	struct sba_exec *x = calloc(1, sizeof(*x));
+	struct sba_exec *x = new_exec(e, spec->container, "exec in");
 	if (!x)
 		return sba_fail_nomem(err);
-	x->e = e;
-	sba_buf_init(&x->queue, SBA_EXEC_QUEUE_MAX);
-	sba_buf_init(&x->engine_error, SBA_EXEC_OOB_TEXT_MAX);
-	snprintf(x->container, sizeof(x->container), "%s", spec->container);
-	snprintf(x->tried, sizeof(x->tried), "exec in container '%.100s'", spec->container);
 	int rc = check_spec(x, spec, &why);
 	if (rc == 0)
 		rc = create_exec(x, spec, until, &why);
 	if (rc == 0)
 		rc = start_exec(x, until, &why);
-	if (rc < 0) {
-		sba_exec_close(x);
-		if (err)
-			*err = why;
-		return rc;
-	}
-	*ret = x;
-	return 0;
+	return opened(x, rc, &why, ret, err);
+}
+
+int sba_exec_attach(struct sba_engine *e, const char *container, struct sba_until until,
+		    struct sba_exec **ret, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	struct sba_error why;
+	struct sba_exec *x = new_exec(e, container, "attach to");
+	if (!x)
+		return sba_fail_nomem(err);
+	sba_buf_puts(&path, "/containers/");
+	sba_buf_put_url(&path, container);
+	sba_buf_puts(&path, "/attach?stream=1&stdin=1&stdout=1&stderr=1");
+	int rc = sba_buf_check(&path, "the request's path", &why);
+	if (rc == 0)
+		rc = begin_stream(x, path.data, NULL, until, &why);
+	return opened(x, rc, &why, ret, err);
 }
 
 void sba_exec_close(struct sba_exec *x)

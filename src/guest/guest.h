@@ -21,7 +21,7 @@ enum {
 
 /* PID 1 of the sandbox's process namespace: decides when the sandbox ends. */
 int sba_guest_reaper(int argc, char **argv);
-/* The sandbox's main process: does nothing until SIGTERM or SIGINT. */
+/* The sandbox's main process: waits for SIGTERM or SIGINT. */
 int sba_guest_idle(int argc, char **argv);
 /* Supervises one command as channel/protocol.h says. */
 int sba_guest_run(int argc, char **argv);
@@ -35,8 +35,7 @@ int sba_guest_remove(int argc, char **argv);
 
 /*
  * However short a command or a channel was, a scan of the reaper has to see
- * that the sandbox was used. Elsewhere than in a sandbox, where our parent is
- * within sight, there is no reaper.
+ * that the sandbox was used.
  */
 void sba_guest_linger(int64_t began);
 

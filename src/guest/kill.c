@@ -57,6 +57,23 @@ static bool has_cmdline(int proc, pid_t pid, const char *wanted, size_t len)
 	return got == (ssize_t)len && memcmp(cmdline, wanted, len) == 0;
 }
 
+static bool is_main(int proc, const struct sba_guest_stat *stat)
+{
+	static const char idle[] = SBA_GUEST_PATH "\0idle"; /* and its NUL */
+
+	return stat->ppid == 0 && stat->pid != 1 &&
+	       has_cmdline(proc, stat->pid, idle, sizeof(idle));
+}
+
+/* By the engine, or by the main process, which has no other child. */
+static bool was_started(int proc, const struct sba_guest_stat *stat)
+{
+	struct sba_guest_stat parent;
+
+	return stat->ppid == 0 ||
+	       (sba_guest_proc_stat(proc, stat->ppid, &parent) == 1 && is_main(proc, &parent));
+}
+
 /* A supervisor that a session has forked bears the session's name still; its
  * command has another parent. */
 static bool is_of_session(const struct search *search, const struct sba_guest_stat *stat)
@@ -65,7 +82,8 @@ static bool is_of_session(const struct search *search, const struct sba_guest_st
 	struct sba_guest_stat parent;
 
 	return has_cmdline(search->proc, stat->pid, session, sizeof(session)) &&
-	       sba_guest_proc_stat(search->proc, stat->ppid, &parent) == 1 && parent.ppid == 0 &&
+	       sba_guest_proc_stat(search->proc, stat->ppid, &parent) == 1 &&
+	       was_started(search->proc, &parent) &&
 	       has_cmdline(search->proc, stat->ppid, session, sizeof(session));
 }
 
@@ -143,10 +161,9 @@ static void end_found(struct search *search)
 
 static void kill_main(const struct sba_guest_stat *stat, void *arg)
 {
-	static const char idle[] = SBA_GUEST_PATH "\0idle"; /* and its NUL */
 	const int *proc = arg;
 
-	if (stat->ppid == 0 && stat->pid != 1 && has_cmdline(*proc, stat->pid, idle, sizeof(idle)))
+	if (is_main(*proc, stat))
 		kill(stat->pid, SIGKILL);
 }
 

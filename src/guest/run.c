@@ -161,7 +161,7 @@ void sba_guest_linger(int64_t began)
 	int64_t left = began + LIFE_MIN_MS - sba_guest_now_ms(CLOCK_MONOTONIC);
 	struct timespec pause = { .tv_nsec = left * 1000000 };
 
-	if (getppid() == 0 && left > 0)
+	if (left > 0)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
@@ -194,6 +194,8 @@ int sba_guest_run(int argc, char **argv)
 		sba_guest_kill_sandbox();
 		_exit(SBA_GUEST_SURVIVORS);
 	}
-	sba_guest_linger(began);
+	/* Where our parent is within sight there is no reaper, or the session lingers. */
+	if (getppid() == 0)
+		sba_guest_linger(began);
 	_exit(SBA_GUEST_OK);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "guest/guest.h"
+#include "guest/identity.h"
 
 enum {
 	POLLS_PER_STREAM = 3,
@@ -205,6 +206,7 @@ int sba_guest_session(int argc, char **argv)
 	session.next_ping = began + SBA_CHANNEL_PING_MS;
 	live(&session);
 	sba_session_end_all(&session);
-	sba_guest_linger(began);
+	if (getppid() == 0 || sba_guest_sidecar_is_first())
+		sba_guest_linger(began);
 	return SBA_GUEST_OK;
 }

@@ -55,10 +55,21 @@ static void consider_candidate(struct sba_reaper *reaper, const struct sba_guest
 	reaper->main_alive = !sba_guest_stat_dead(stat);
 }
 
+/* The main process has no other child, and nobody else's becomes one: of those that
+ * lose their parent it is not the subreaper. As long as nobody has attached, it waits
+ * in the main process's group. */
+static bool is_first_session(const struct sba_reaper *reaper, const struct sba_guest_stat *stat)
+{
+	return reaper->main_known && stat->ppid == reaper->main.pid && stat->pgrp == stat->pid &&
+	       in_progress(stat);
+}
+
 void sba_reaper_see(const struct sba_guest_stat *stat, void *arg)
 {
 	struct sba_reaper *reaper = arg;
 
+	if (is_first_session(reaper, stat))
+		reaper->busy = true;
 	if (stat->ppid != 0 || stat->pid == 1)
 		return;
 	if (!reaper->main_known)

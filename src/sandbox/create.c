@@ -357,6 +357,8 @@ static int make_both(struct sba_making *m, struct sba_error *err)
 	}
 	if (rc == 0)
 		rc = sba_container_start(m->engine, m->sandbox->container, m->until, err);
+	/* A member of the pool is kept for its claimer. */
+	m->sandbox->unattached = !m->members && sba_spec_attachable(m);
 	if (rc == 0)
 		rc = sba_making_confirm(m, err);
 	return rc;

@@ -53,6 +53,44 @@ static void read_limits(const json_t *container, struct sba_sandbox_limits *ret)
 	};
 }
 
+/* A client that attached shows nowhere in the engine's description, but the main process
+ * has a child then that leads a process group. The engine must be told to list each
+ * process by its pid. */
+static bool is_attached(const struct sba_sandbox *s, int64_t main_pid)
+{
+	char path[SBA_ID_MAX + 64];
+	SBA_JSON json_t *j = NULL;
+	snprintf(path, sizeof(path), "/containers/%s/top?ps_args=-opid,ppid,pgid", s->container);
+	const struct sba_request request = { .method = "GET",
+					     .path = path,
+					     .tried = "ask for processes" };
+	if (sba_engine_call(s->engine, &request, sba_engine_until(s->engine, SBA_ENGINE_STEP_MS),
+			    &j, NULL) < 0)
+		return false;
+	size_t i;
+	json_t *row;
+	json_array_foreach(json_object_get(j, "Processes"), i, row)
+	{
+		const char *pid = json_string_value(json_array_get(row, 0));
+		const char *parent = json_string_value(json_array_get(row, 1));
+		const char *group = json_string_value(json_array_get(row, 2));
+		int64_t n = 0;
+		if (pid && parent && group && strcmp(pid, group) == 0 &&
+		    sba_parse_int(parent, 1, INT32_MAX, &n) == 0 && n == main_pid)
+			return true;
+	}
+	return false;
+}
+
+int sba_sandbox_held(const struct sba_sandbox *s, const json_t *container)
+{
+	int held = (int)json_array_size(json_object_get(container, "ExecIDs"));
+	int64_t main_pid = sba_json_int(container, "State.Pid", 0);
+	if (main_pid > 0 && sba_json_bool(container, "Config.StdinOnce", false))
+		held += is_attached(s, main_pid);
+	return held;
+}
+
 int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_error *err)
 {
 	const struct sba_sandbox_info *i = &s->info;
@@ -62,7 +100,7 @@ int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_erro
 		rc = inspect_one(s, s->sidecar, &sidecar, err);
 	if (rc < 0)
 		return rc;
-	int held = (int)json_array_size(json_object_get(container, "ExecIDs"));
+	int held = sba_sandbox_held(s, container);
 	struct sba_sandbox_limits limits;
 	read_limits(container, &limits);
 	const char *state = held > 0 && strcmp(i->state, "idle") == 0 ? "working" : i->state;

@@ -370,7 +370,7 @@ static void count_commands(struct sba_sandbox *s)
 	    sba_container_inspect(s->engine, s->container,
 				  sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j, NULL) < 0)
 		return;
-	s->info.commands = (int)json_array_size(json_object_get(j, "ExecIDs"));
+	s->info.commands = sba_sandbox_held(s, j);
 	if (s->info.commands > 0)
 		s->info.state = "working";
 }

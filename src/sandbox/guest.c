@@ -5,7 +5,7 @@
 #include "channel/protocol.h"
 
 /* For the engine to see that a container has ended. */
-enum { SEEN_MS = 1000, SEEN_POLL_MS = 50 };
+enum { SEEN_MS = 1000, SEEN_POLL_MS = 50, ATTACH_MS = 10 * 1000 };
 
 int sba_guest_for_image(struct sba_engine *e, const json_t *image, struct sba_guest *ret,
 			struct sba_error *err)
@@ -130,12 +130,29 @@ static int why_not(struct sba_sandbox *s, int rc, struct sba_until until, struct
 	return dead;
 }
 
+/* The first one needs no exec. */
+static int open_channel(struct sba_sandbox *s, struct sba_until until,
+			struct sba_channel_hello *ret_hello, struct sba_channel **ret,
+			struct sba_error *err)
+{
+	struct sba_error why;
+	bool attach = s->unattached;
+	s->unattached = false;
+	if (attach) {
+		struct sba_until soon = sba_until_sooner(until, ATTACH_MS);
+		if (sba_channel_attach(s->engine, s->container, soon, ret_hello, ret, &why) == 0)
+			return 0;
+		sba_log("sandbox", "%s", why.text);
+	}
+	return sba_channel_open(s->engine, s->container, NULL, until, ret_hello, ret, err);
+}
+
 int sba_guest_channel(struct sba_sandbox *s, struct sba_until until, struct sba_channel **ret,
 		      struct sba_error *err)
 {
 	struct sba_channel *c = NULL;
 	struct sba_channel_hello hello;
-	int rc = sba_channel_open(s->engine, s->container, NULL, until, &hello, &c, err);
+	int rc = open_channel(s, until, &hello, &c, err);
 	/* Once: what is not ours after that is somebody else's doing. */
 	if (hello.protocol && sba_channel_hello_order(&hello) < 0) {
 		sba_channel_close(c);

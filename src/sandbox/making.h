@@ -94,6 +94,8 @@ int sba_volume_offer(const struct sba_making *m, json_t *spec) SBA_MUST_CHECK;
 
 /* ---- spec.c ---- */
 
+/* Whether the main process's stdin is open for one client to attach to. */
+bool sba_spec_attachable(const struct sba_making *m);
 /* NULL when out of memory. */
 json_t *sba_spec_sidecar(const struct sba_making *m);
 int sba_spec_sandbox(const struct sba_making *m, json_t **ret,

@@ -93,23 +93,18 @@ static int claim(struct sba_engine *e, const struct sba_sandbox *s, struct sba_e
 }
 
 /* What the engine does while the channel opens. */
-struct claiming {
+struct settling {
 	const struct sba_making *m;
 	const struct sba_sandbox *member;
-	bool won;
 	int rc;
 	struct sba_error err;
 };
 
-static void *claim_and_settle(void *user)
+static void *settle(void *user)
 {
-	struct claiming *c = user;
+	struct settling *c = user;
 	const struct sba_making *m = c->m;
 	char name[2 * SBA_NAME_MAX];
-	c->rc = claim(m->engine, c->member, &c->err);
-	c->won = c->rc > 0;
-	if (!c->won)
-		return NULL;
 	snprintf(name, sizeof(name), "%s-%s", m->o.prefix, m->o.name);
 	c->rc = sba_container_rename(m->engine, c->member->container, name, m->until, &c->err);
 	if (c->rc == SBA_EEXIST)
@@ -119,8 +114,8 @@ static void *claim_and_settle(void *user)
 	return NULL;
 }
 
-/* m's sandbox is this member from here on, if it can be had. The session of one
- * that was tried before may have a channel there. */
+/* m's sandbox is this member from here on. The session of one that was tried before
+ * may have a channel there. */
 static int become(struct sba_making *m, const struct sba_sandbox *member, struct sba_error *err)
 {
 	struct sba_sandbox *s = m->sandbox;
@@ -138,10 +133,11 @@ static int become(struct sba_making *m, const struct sba_sandbox *member, struct
 	sba_labels_read(labels, &s->info);
 	memcpy(s->container, member->container, sizeof(s->container));
 	memcpy(s->sidecar, member->sidecar, sizeof(s->sidecar));
+	s->unattached = true;
 	return 0;
 }
 
-static int settled(const struct claiming *c, int rc, const struct sba_error *why,
+static int settled(const struct settling *c, int rc, const struct sba_error *why,
 		   struct sba_error *err)
 {
 	const struct sba_sandbox *s = c->member;
@@ -157,31 +153,26 @@ static int settled(const struct claiming *c, int rc, const struct sba_error *why
 	return c->rc < 0 ? c->rc : rc;
 }
 
-/* 1: it is m's; 0: it cannot be had. In haste the channel is opened before it is
- * known whose it is, which saves a fifth of the time and seldom is in vain. */
-static int take_one(struct sba_making *m, const struct sba_sandbox *member, bool haste,
-		    struct sba_error *err)
+/* 1: it is m's; 0: it cannot be had. Only whoever has won it may attach to it. */
+static int take_one(struct sba_making *m, const struct sba_sandbox *member, struct sba_error *err)
 {
-	struct claiming c = { .m = m, .member = member };
+	struct settling c = { .m = m, .member = member };
 	struct sba_error why = { 0 };
 	pthread_t thread;
 	int rc = sba_until_check(m->until, err);
 	if (rc == 0)
-		rc = become(m, member, err);
-	if (rc < 0)
+		rc = claim(m->engine, member, err);
+	if (rc <= 0)
 		return rc;
-	haste = haste && sba_thread_start(&thread, claim_and_settle, &c, NULL) == 0;
-	if (!haste)
-		claim_and_settle(&c);
-	if (haste || (c.won && c.rc == 0))
+	rc = become(m, member, &why);
+	bool parallel = sba_thread_start(&thread, settle, &c, NULL) == 0;
+	if (!parallel)
+		settle(&c);
+	if (rc == 0)
 		rc = sba_making_confirm(m, &why);
-	if (haste)
+	if (parallel)
 		pthread_join(thread, NULL);
-	if (c.won)
-		return settled(&c, rc, &why, err);
-	if (c.rc < 0 && err)
-		*err = c.err;
-	return c.rc;
+	return settled(&c, rc, &why, err);
 }
 
 static int check_name(const struct sba_making *m, const struct sba_found *f, struct sba_error *err)
@@ -222,7 +213,7 @@ static int take_any(struct sba_making *m, const struct sba_found *f, struct sba_
 		const struct sba_sandbox *member = suitable(m, f, (first + i) % n);
 		/* Some may have had their time meanwhile. */
 		if (member)
-			rc = take_one(m, member, i == 0, err);
+			rc = take_one(m, member, err);
 	}
 	return rc;
 }
@@ -291,7 +282,7 @@ bool sba_claim_abandoned(const struct sba_sandbox *s)
 		return false;
 	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%.40s", s->info.id);
 	if (sba_container_inspect(s->engine, s->container, until, &j, NULL) < 0 ||
-	    json_array_size(json_object_get(j, "ExecIDs")) > 0 ||
+	    sba_sandbox_held(s, j) > 0 ||
 	    sba_engine_past_events(s->engine, by_id, sba_unix_ms() / 1000 - CLAIM_S, until, &events,
 				   NULL) < 0)
 		return false;

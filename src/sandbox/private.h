@@ -33,6 +33,7 @@ struct sba_sandbox {
 	json_t *resident;             /* an agent that moved in; NULL: none is known of */
 	const char *sidecar_state;    /* as info.state, a literal */
 	bool claimed;                 /* a member of the pool that is somebody's */
+	bool unattached;              /* ours alone, and nobody has had a channel to it */
 	struct sba_sandbox_info info; /* strings lent from labels, or from resident */
 };
 
@@ -90,6 +91,11 @@ bool sba_ours_main(const json_t *list, const json_t *container,
 bool sba_ours_event(const json_t *attributes) SBA_MUST_CHECK;
 /* In the pool, ready or on its way there or away: nobody's sandbox yet. */
 bool sba_member_unclaimed(const struct sba_sandbox *s);
+
+/* ---- describe.c ---- */
+
+/* How many clients hold a running container, which was just inspected. */
+int sba_sandbox_held(const struct sba_sandbox *s, const json_t *container);
 
 /* ---- pool.c ---- */
 

@@ -110,6 +110,12 @@ static json_t *capabilities(bool as_root)
 		       : json_array();
 }
 
+/* Tried with Docker alone: on Podman the stream is conmon's, with ends of its own. */
+bool sba_spec_attachable(const struct sba_making *m)
+{
+	return !sba_engine_podman(m->engine);
+}
+
 int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error *err)
 {
 	json_t *env = NULL;
@@ -125,10 +131,12 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 			  "Memory", (json_int_t)m->o.memory, "MemorySwap", (json_int_t)m->o.memory,
 			  "PidsLimit", (json_int_t)m->o.pids, "NanoCpus",
 			  (json_int_t)(m->o.cpus * 1e9), "LogConfig", "Type", "none");
-	json_t *spec = json_pack("{s:s, s:o, s:[ss], s:[], s:o, s:{s:[s]}, s:o}", "Image",
+	bool attachable = sba_spec_attachable(m);
+	json_t *spec = json_pack("{s:s, s:o, s:[ss], s:[], s:o, s:{s:[s]}, s:o, s:b, s:b}", "Image",
 				 m->o.image, "Labels", sba_labels_with_role(m->labels, "sandbox"),
 				 "Entrypoint", SBA_GUEST_PATH, "idle", "Cmd", "Env", env,
-				 "Healthcheck", "Test", "NONE", "HostConfig", host);
+				 "Healthcheck", "Test", "NONE", "HostConfig", host, "OpenStdin",
+				 attachable, "StdinOnce", attachable);
 	if (!spec)
 		return sba_fail_nomem(err);
 	/* Docker takes it from the sidecar and refuses another, Podman makes one up. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "archive/archive.h"
+#include "base/limits.h"
 #include "support/live.h"
 #include "wire/channel_command.h"
 
@@ -279,6 +280,129 @@ static void a_session_killed_inside_is_told_at_once(void **state)
 	await_gone(8000);
 }
 
+/* ---- the first client, which needs no exec ---- */
+
+static int clients_of(struct sba_sandbox *s)
+{
+	struct sba_list_options o = { .prefix = live.prefix, .name = sba_sandbox_info(s)->name };
+	struct sba_sandbox_list *l = NULL;
+	assert_int_equal(sba_sandbox_list(live.engine, &o, &l, NULL), 0);
+	assert_int_equal(sba_sandbox_list_count(l), 1);
+	const struct sba_sandbox_info *i = sba_sandbox_list_at(l, 0);
+	int n = i->commands;
+	assert_string_equal(i->state, n > 0 ? "working" : "idle");
+	sba_sandbox_list_free(l);
+	return n;
+}
+
+static bool has_no_client(void *user)
+{
+	return clients_of(user) == 0;
+}
+
+/* On Podman the first client has one, too. */
+static size_t execs_of(struct sba_sandbox *s)
+{
+	SBA_JSON json_t *j = live_inspect(sba_sandbox_container(s));
+	return json_array_size(json_object_get(j, "ExecIDs")) -
+	       (sba_engine_podman(live.engine) > 0);
+}
+
+static void the_first_client_needs_no_exec_and_shows(void **state)
+{
+	struct sba_sandbox *s, *other;
+	struct sba_error err;
+	(void)state;
+	s = live_sandbox((struct sba_sandbox_options){ .name = "first" });
+	SBA_FREE char *by_first = live_sh_out(s, "echo $PWD $HOME; id; grep Cap /proc/self/status");
+	assert_int_equal(execs_of(s), 0);
+	assert_int_equal(clients_of(s), 1);
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "first", &other, &err), 0);
+	SBA_FREE char *by_other =
+		live_sh_out(other, "echo $PWD $HOME; id; grep Cap /proc/self/status");
+	assert_string_equal(by_first, by_other);
+	assert_int_equal(execs_of(s), 1);
+	assert_int_equal(clients_of(s), 2);
+	sba_sandbox_close(s);
+	SBA_FREE char *still = live_sh_out(other, "echo still here");
+	assert_string_equal(still, "still here\n");
+	live_remove(other);
+}
+
+/* The same as of an exec; its stream's end comes another way. */
+static void a_first_session_that_is_killed_is_told_at_once(void **state)
+{
+	static const char kill_first[] =
+		"for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in "
+		"'" SBA_GUEST_PATH " session ') "
+		"test $(awk '{print $5}' $p/stat) = ${p#/proc/} && kill -9 ${p#/proc/};; "
+		"esac; done; true";
+	struct sba_error err = { 0 };
+	struct sba_exit end;
+	LIVE_RESULT after;
+	const char *const argv[] = { "sh", "-c", kill_first, NULL };
+	struct sba_process *p;
+	(void)state;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "struck" });
+	const struct sba_exec_options o = { .argv = argv, .signal_others = true };
+	int64_t began = sba_now_ms();
+	assert_int_equal(sba_sandbox_exec(s, &o, &p, &err), 0);
+	assert_int_equal(sba_process_wait(p, 30000, &end, &err), SBA_ELOST);
+	assert_true(sba_now_ms() - began < SBA_CHANNEL_SILENCE_MS / 2);
+	sba_process_free(p);
+	live_sh(s, "echo on", &after);
+	live_assert_exit(&after, 0);
+	live_remove(s);
+}
+
+static bool is_made(void *user)
+{
+	struct sba_sandbox **ret = user;
+	if (sba_sandbox_open(live.engine, live.prefix, "orphan", ret, NULL) < 0)
+		return false;
+	if (strcmp(sba_sandbox_info(*ret)->state, "idle") == 0)
+		return true;
+	sba_sandbox_close(*ret);
+	return false;
+}
+
+/* Makes a sandbox, and is killed while a command of its runs. */
+static void a_killed_first_client_leaves_nothing_running(void **state)
+{
+	const char *const argv[] = { "sh", "-c", "echo up; trap '' TERM; sleep 4242 & sleep 4243",
+				     NULL };
+	const struct sba_exec_options o = { .argv = argv };
+	struct sba_sandbox *s = NULL;
+	int status;
+	(void)state;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		const struct sba_sandbox_options box_options = { .name = "orphan",
+								 .prefix = live.prefix,
+								 .image = live.image,
+								 .keepalive_ms = 60000 };
+		struct sba_engine *e;
+		struct sba_process *p;
+		close(live.lifeline);
+		alarm(100);
+		_exit(sba_engine_open(NULL, &e, NULL) < 0 ||
+		      sba_sandbox_create(e, &box_options, &s, NULL) < 0 ||
+		      sba_sandbox_exec(s, &o, &p, NULL) < 0 || pause());
+	}
+	live_await(is_made, &s, 30000);
+	live_await_inside(sba_sandbox_container(s), "sleep 4242", true, 30000);
+	assert_int_equal(execs_of(s), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	live_await_inside(sba_sandbox_container(s), "sleep 424", false, 8000);
+	if (!sba_engine_podman(live.engine)) /* it forgets execs late */
+		live_await(has_no_client, s, 8000);
+	SBA_FREE char *said = live_sh_out(s, "echo still here");
+	assert_string_equal(said, "still here\n");
+	live_remove(s);
+}
+
 static void no_guest_is_told_apart(void **state)
 {
 	struct sba_channel *c;
@@ -400,6 +524,9 @@ int main(void)
 		LIVE_STEP(a_killed_client_leaves_nothing_running),
 		LIVE_STEP(a_stopped_client_counts_as_gone),
 		LIVE_STEP(a_session_killed_inside_is_told_at_once),
+		LIVE_STEP(the_first_client_needs_no_exec_and_shows),
+		LIVE_STEP(a_first_session_that_is_killed_is_told_at_once),
+		LIVE_STEP(a_killed_first_client_leaves_nothing_running),
 		LIVE_STEP(no_guest_is_told_apart),
 		LIVE_STEP(the_hello_confirms_the_shared_namespace),
 		LIVE_STEP(an_older_guest_gives_way_to_ours),

@@ -121,6 +121,25 @@ static void processes_with_a_parent_inside_renew_nothing(void **state)
 	assert_int_equal(main_with(&reaper, 5000, inner), SBA_REAPER_KEEPALIVE);
 }
 
+static void a_session_that_the_main_process_started_renews_the_keepalive(void **state)
+{
+	struct sba_reaper reaper = new_reaper(5, 0);
+	struct sba_guest_stat session = {
+		.pid = 9, .ppid = main_process.pid, .pgrp = 9, .start = 60, .state = 'S'
+	};
+	struct sba_guest_stat waits = session, stopped = session, others = session;
+
+	(void)state;
+	waits.pgrp = main_process.pid;
+	stopped.state = 'T';
+	others.ppid++;
+	assert_int_equal(scan(&reaper, 0, &main_process, 1), 0);
+	assert_int_equal(main_with(&reaper, 5000, session), 0);
+	assert_int_equal(main_with(&reaper, 10000, waits), SBA_REAPER_KEEPALIVE);
+	assert_int_equal(main_with(&reaper, 10000, stopped), SBA_REAPER_KEEPALIVE);
+	assert_int_equal(main_with(&reaper, 10000, others), SBA_REAPER_KEEPALIVE);
+}
+
 static void command_seen_by_the_second_look_wins(void **state)
 {
 	struct sba_reaper reaper = new_reaper(5, 0);
@@ -256,6 +275,7 @@ int main(void)
 		cmocka_unit_test(command_in_progress_renews_the_keepalive),
 		cmocka_unit_test(stopped_traced_and_dead_renew_nothing),
 		cmocka_unit_test(processes_with_a_parent_inside_renew_nothing),
+		cmocka_unit_test(a_session_that_the_main_process_started_renews_the_keepalive),
 		cmocka_unit_test(command_seen_by_the_second_look_wins),
 		cmocka_unit_test(oldest_process_is_the_main_one),
 		cmocka_unit_test(end_of_the_main_process_ends_the_sandbox),

@@ -329,6 +329,47 @@ static void an_answer_without_a_raw_stream_is_a_protocol_error(void **state)
 	end(&w);
 }
 
+/* ---- a container's main process ---- */
+
+static int try_attach(struct world *w, const struct fake_exchange *script, struct sba_error *err)
+{
+	w->f = fake_engine_start("1.41", script, 1);
+	struct sba_engine_options o = { .host = fake_engine_host(w->f) };
+	assert_int_equal(sba_engine_open(&o, &w->e, err), 0);
+	w->x = NULL;
+	return sba_exec_attach(w->e, "c", soon(), &w->x, err);
+}
+
+static void the_main_process_is_attached_to_in_one_request(void **state)
+{
+	static const struct fake_exchange script[] = {
+		{ .method = "POST",
+		  .path = "/containers/c/attach?stream=1&stdin=1&stdout=1&stderr=1 ",
+		  STREAM(HELLO WORLD),
+		  .then = FAKE_CLOSE },
+	};
+	struct sba_error err;
+	struct world w;
+	(void)state;
+	assert_int_equal(try_attach(&w, script, &err), 0);
+	expect_output(&w, "hello( world)", 0);
+	end(&w);
+}
+
+static void no_stream_of_a_container_that_is_not_there(void **state)
+{
+	static const struct fake_exchange script[] = {
+		{ .answer = FAKE_ANSWER("404 Not Found", "{\"message\":\"No such container: c\"}"),
+		  .then = FAKE_CLOSE },
+	};
+	struct sba_error err;
+	struct world w;
+	(void)state;
+	assert_int_equal(try_attach(&w, script, &err), SBA_ENOTFOUND);
+	assert_non_null(strstr(err.text, "attach to container 'c'"));
+	end(&w);
+}
+
 /* ---- the end ---- */
 
 static void the_exit_code_is_waited_for(void **state)
@@ -443,6 +484,8 @@ int main(void)
 		cmocka_unit_test_setup(a_reader_that_is_gone_swallows_stdin, prepare),
 		cmocka_unit_test_setup(no_exec_in_a_container_that_does_not_run, prepare),
 		cmocka_unit_test_setup(an_answer_without_a_raw_stream_is_a_protocol_error, prepare),
+		cmocka_unit_test_setup(the_main_process_is_attached_to_in_one_request, prepare),
+		cmocka_unit_test_setup(no_stream_of_a_container_that_is_not_there, prepare),
 		cmocka_unit_test_setup(the_exit_code_is_waited_for, prepare),
 		cmocka_unit_test_setup(a_killed_command_is_no_dead_container, prepare),
 		cmocka_unit_test_setup(a_dead_container_is_told_apart_from_an_exit_code, prepare),
