@@ -266,6 +266,11 @@ int sba_volume_unused(struct sba_engine *e, const char *label, struct sba_until 
 int sba_volume_remove(struct sba_engine *e, const char *name, struct sba_until until,
 		      struct sba_error *err) SBA_MUST_CHECK;
 
+/* Podman only: SBA_ENOTFOUND if there is nothing at that path of the engine's machine.
+ * The labels are those of a volume that is there for a moment. */
+int sba_volume_look(struct sba_engine *e, const char *host_path, const json_t *labels,
+		    struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- events (events.c) ---- */
 
 /* Past events since a UNIX time, of containers with one label "k=v", as a JSON

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Volumes: those that no container has, and their removal. */
+/*
+ * Volumes: those that no container has, and their removal; and what is at a path of the
+ * engine's machine, as far as a volume tells.
+ */
 #include "engine/private.h"
 
 #include <string.h>
@@ -40,6 +43,31 @@ int sba_volume_remove(struct sba_engine *e, const char *name, struct sba_until u
 		rc = sba_engine_call(e, &r, until, NULL, &why);
 	if (rc == SBA_ENOTFOUND)
 		return 0;
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
+/* A volume that is another name of the path is refused where there is nothing. */
+int sba_volume_look(struct sba_engine *e, const char *host_path, const json_t *labels,
+		    struct sba_until until, struct sba_error *err)
+{
+	SBA_JSON json_t *answer = NULL;
+	SBA_JSON json_t *body =
+		json_pack("{s:s, s:{s:s, s:s, s:s}, s:O}", "Driver", "local", "DriverOpts", "type",
+			  "bind", "o", "bind", "device", host_path, "Labels", labels);
+	struct sba_request r = {
+		.method = "POST", .path = "/volumes/create", .json = body, .tried = "look for it"
+	};
+	struct sba_error why;
+	if (!body)
+		return sba_fail(err, SBA_EINVAL, "'%s': not valid UTF-8", host_path);
+	int rc = sba_engine_call(e, &r, until, &answer, &why);
+	const char *name = rc == 0 ? sba_json_str(answer, "Name") : NULL;
+	if (name)
+		rc = sba_volume_remove(e, name, until, &why);
+	if (rc == SBA_EENGINE && strcasestr(why.text, "no such file"))
+		return sba_fail(err, SBA_ENOTFOUND, "%s: No such file or directory", host_path);
 	if (rc < 0 && err)
 		*err = why;
 	return rc;

@@ -177,6 +177,31 @@ static int real_host(const struct sba_making *m, char *host, char **ret, struct 
 	return *ret ? 0 : sba_fail_nomem(err);
 }
 
+/* Docker refuses what is not there. Podman (4.3 to 5.4) makes a folder of root's of it,
+ * and its machine need not be the one that we see. */
+static int check_there(const struct sba_making *m, const char *host, struct sba_error *err)
+{
+	SBA_JSON json_t *labels = NULL;
+	struct sba_error why;
+	if (!sba_engine_podman(m->engine))
+		return 0;
+	labels = json_pack("{s:s, s:s}", SBA_LABEL "prefix", m->o.prefix, SBA_LABEL "id", "mount");
+	if (!labels)
+		return sba_fail_nomem(err);
+	int rc = sba_volume_look(m->engine, host, labels,
+				 sba_engine_until(m->engine, SBA_ENGINE_STEP_MS), &why);
+	if (rc == SBA_ENOTFOUND)
+		return sba_hint(err,
+				sba_fail(err, rc,
+					 "mount '%s': the engine's machine has no such "
+					 "file or folder",
+					 host),
+				"make it there first");
+	if (rc < 0 && err)
+		*err = why;
+	return rc < 0 ? sba_wrap(err, rc, "mount '%s'", host) : 0;
+}
+
 static int resolve_one(struct sba_making *m, const char *text, struct sba_error *err)
 {
 	SBA_FREE char *copy = strdup(text), *host = NULL;
@@ -192,6 +217,8 @@ static int resolve_one(struct sba_making *m, const char *text, struct sba_error 
 		rc = sba_fail(err, SBA_EINVAL, "mount '%s': a ':' in it", host);
 	if (rc == 0)
 		rc = check_host(m, host, err);
+	if (rc == 0)
+		rc = check_there(m, host, err);
 	return rc < 0 ? rc
 		      : sba_strv_addf(&m->mounts, err, "%s:%s%s", host, one.path,
 				      one.read_only ? ":ro" : "");

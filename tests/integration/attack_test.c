@@ -410,7 +410,7 @@ static void bomb_until_deadline(const struct profile *p, const char *kind, bool 
 					    .signal_others = signal_others };
 	assert_int_equal(sba_sandbox_exec(s, &o, &bomb, &err), 0);
 	if (sba_process_wait(bomb, 3 * LAG_MS, &end, &err) < 0)
-		fail_msg("%s %s: %s", p->word, kind, err.text);
+		fail_msg("%s %s%s: %s", p->word, kind, signal_others ? " in passes" : "", err.text);
 	assert_int_equal(end.kind, SBA_TIMED_OUT);
 	sba_process_free(bomb);
 	SBA_FREE char *left =
