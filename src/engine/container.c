@@ -262,6 +262,15 @@ static int request_removal(struct sba_engine *e, const char *path, const char *t
 	return rc == SBA_ENOTFOUND ? 0 : rc;
 }
 
+/* 409: a removal is in progress. 500 and so: the engine (Docker 20.10 to 26.1) has killed
+ * it and does not wait more than ten seconds for the end, which on a machine with other
+ * work can take longer. */
+static bool is_under_way(int rc, const struct sba_error *why)
+{
+	return rc == SBA_EEXIST ||
+	       (rc == SBA_EENGINE && strstr(why->text, "did not receive an exit event"));
+}
+
 static int pause_for(int64_t ms, const char *tried, struct sba_until until, struct sba_error *err)
 {
 	int rc = sba_wait_fd(-1, 0, sba_until_sooner(until, ms), err);
@@ -285,7 +294,7 @@ int sba_container_remove(struct sba_engine *e, const char *id, struct sba_until 
 		return rc;
 	int64_t pause = GONE_POLL_MIN_MS;
 	rc = request_removal(e, path.data, tried, until, &why);
-	while (rc == SBA_EEXIST) { /* 409: removal in progress */
+	while (is_under_way(rc, &why)) {
 		rc = pause_for(pause, tried, until, &why);
 		if (rc == 0)
 			rc = request_removal(e, path.data, tried, until, &why);

@@ -144,6 +144,17 @@ static void a_removal_returns_once_it_is_gone(void **state)
 	stop(f, e);
 }
 
+static void what_was_killed_and_takes_its_time_to_end_is_removed_all_the_same(void **state)
+{
+	START({ SAYS("500 Internal Server Error",
+		     "Could not kill running container c, cannot remove - tried to kill "
+		     "container, but did not receive an exit event") },
+	      { .method = "DELETE", SAYS("204 No Content", "") });
+	assert_int_equal(sba_container_remove(e, "c", soon(), &err), 0);
+	assert_string_equal(err.text, "");
+	stop(f, e);
+}
+
 static void a_removal_that_never_ends_is_bounded(void **state)
 {
 	START({ SAYS("409 Conflict", "removal in progress"), .forever = true });
@@ -414,6 +425,7 @@ int main(void)
 		TEST(starting_what_runs_is_no_failure),
 		TEST(a_list_asks_for_every_label),
 		TEST(a_removal_returns_once_it_is_gone),
+		TEST(what_was_killed_and_takes_its_time_to_end_is_removed_all_the_same),
 		TEST(a_removal_that_never_ends_is_bounded),
 		TEST(stat_translates_gos_file_mode),
 		TEST(stat_without_a_status_is_a_protocol_error),
