@@ -23,7 +23,7 @@
 enum {
 	BATCH = 256,
 	/* A supervisor killed before it is done would leave its tree behind. */
-	WAIT_MS = SBA_GUEST_GRACE_MS + SBA_GUEST_KILL_MS + SBA_GUEST_FLUSH_MS,
+	WAIT_MS = SBA_GUEST_GRACE_MS + SBA_GUEST_KILL_LONG_MS + SBA_GUEST_FLUSH_MS,
 	CMDLINE_MAX = sizeof(SBA_GUEST_PATH) + sizeof("run") + SBA_RUN_ID_MAX + 1,
 };
 

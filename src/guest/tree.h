@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { SBA_GUEST_KILL_LONG_MS = 15 * 1000 };
+
 struct sba_guest_tree {
 	int proc;    /* of sba_guest_proc_open() */
 	bool scoped; /* we are in a signal scope that holds nothing but us and the tree */
@@ -29,7 +31,8 @@ bool sba_guest_tree_signal(const struct sba_guest_tree *tree, int signo);
 
 /*
  * Kills the tree until it is empty or limit_ms have passed: by the scope first,
- * if there is one, then in passes over /proc. sigfd is a signalfd of SIGCHLD.
+ * if there is one, then in passes over /proc. A tree that leaves us too little of the
+ * processor for that gets up to SBA_GUEST_KILL_LONG_MS. sigfd is a signalfd of SIGCHLD.
  * Returns how many processes are left.
  */
 size_t sba_guest_tree_kill(struct sba_guest_tree *tree, int sigfd, int64_t limit_ms);

@@ -8,7 +8,7 @@
 #include "sandbox/record.h"
 
 enum {
-	SBA_PROCESS_END_GRACE_MS = 15 * 1000, /* the guest's own time to end a tree, and more */
+	SBA_PROCESS_END_GRACE_MS = 22 * 1000, /* the guest's own time to end a tree, and more */
 	SBA_PROCESS_LOOK_MS = 1000,           /* how long a silent stream is trusted */
 };
 

@@ -74,7 +74,7 @@ static char *make_attack(const struct profile *p, const struct attack *a, struct
 static void attack_from_everywhere(const struct attack *a)
 {
 	struct sba_sandbox *held[SBA_ARRAY_LEN(profiles)];
-	char names[SBA_ARRAY_LEN(profiles)][32];
+	char names[SBA_ARRAY_LEN(profiles)][ATTACKED_NAME_MAX];
 	for (size_t i = 0; i < SBA_ARRAY_LEN(profiles); i++) {
 		held[i] = box(&profiles[i], a);
 		snprintf(names[i], sizeof(names[i]), "%s", sba_sandbox_info(held[i])->name);
@@ -84,8 +84,8 @@ static void attack_from_everywhere(const struct attack *a)
 		if (!a->held)
 			sba_sandbox_close(held[i]);
 	}
-	for (size_t i = 0; i < SBA_ARRAY_LEN(profiles); i++)
-		attacked_ends(names[i], a->reason, KEEPALIVE_MS + LAG_MS);
+	const struct attacked all = { names, SBA_ARRAY_LEN(profiles), a->reason };
+	attacked_all_end(&all, KEEPALIVE_MS + LAG_MS);
 	for (size_t i = 0; a->held && i < SBA_ARRAY_LEN(profiles); i++)
 		sba_sandbox_close(held[i]);
 }

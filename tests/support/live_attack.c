@@ -179,27 +179,38 @@ const char *attacked_reason(const char *name)
 	return reason;
 }
 
-struct ending {
-	const char *name, *reason;
-};
-
 /* The events of its two ends come one after the other: a reason may still change. */
-static bool ended_so(void *user)
+static size_t still_there(const struct attacked *a, bool *ended)
 {
-	const struct ending *e = user;
-	return strcmp(attacked_reason(e->name), e->reason) == 0;
+	size_t left = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		ended[i] = ended[i] || strcmp(attacked_reason(a->names[i]), a->reason) == 0;
+		left += !ended[i];
+	}
+	return left;
 }
 
-void attacked_ends_(const char *name, const char *reason, int64_t ms, const char *file, int line)
+void attacked_all_end_(const struct attacked *a, int64_t ms, const char *file, int line)
 {
-	struct ending e = { name, reason };
+	bool ended[ATTACKED_MAX] = { false };
 	int64_t deadline = sba_now_ms() + ms;
-	while (!ended_so(&e)) {
-		if (sba_now_ms() > deadline) {
-			print_error("'%s' did not end within %lld ms by '%s'; it is: '%s'\n", name,
-				    (long long)ms, reason, attacked_reason(name));
+	assert_true(a->n <= ATTACKED_MAX);
+	while (still_there(a, ended) > 0) {
+		for (size_t i = 0; sba_now_ms() > deadline && i < a->n; i++) {
+			if (ended[i])
+				continue;
+			print_error("'%s' did not end within %lld ms by '%s'; it is: '%s'\n",
+				    a->names[i], (long long)ms, a->reason,
+				    attacked_reason(a->names[i]));
 			_fail(file, line);
 		}
 		nanosleep(&(struct timespec){ .tv_nsec = 50 * 1000 * 1000 }, NULL);
 	}
+}
+
+void attacked_ends_(const char *name, const char *reason, int64_t ms, const char *file, int line)
+{
+	char names[1][ATTACKED_NAME_MAX];
+	snprintf(names[0], sizeof(names[0]), "%s", name);
+	attacked_all_end_(&(struct attacked){ names, 1, reason }, ms, file, line);
 }

@@ -31,7 +31,16 @@ char *attack_raw(const char *container, const char *const *argv);
 
 /* Why a sandbox of this prefix went, "" while it has not; static until the next call. */
 const char *attacked_reason(const char *name);
-/* It is gone within so long, for that reason. */
+/* All of them are gone within so long, for that reason. Each is asked about all the while:
+ * the engine remembers few events, and other tests make their own. */
+enum { ATTACKED_NAME_MAX = 32, ATTACKED_MAX = 8 };
+struct attacked {
+	const char (*names)[ATTACKED_NAME_MAX];
+	size_t n;
+	const char *reason;
+};
+void attacked_all_end_(const struct attacked *a, int64_t ms, const char *file, int line);
+#define attacked_all_end(a, ms) attacked_all_end_(a, ms, __FILE__, __LINE__)
 void attacked_ends_(const char *name, const char *reason, int64_t ms, const char *file, int line);
 #define attacked_ends(name, reason, ms) attacked_ends_(name, reason, ms, __FILE__, __LINE__)
 
