@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --json is an interface: what commands really print is held to the tables of
+ * docs/json.md, key by key. (That the document has every key that there is, and none that
+ * there is not, is lint's.)
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/json_doc.h"
+#include "support/live.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Every line by the one table, or (NULL) by its "type", which must be among `types`. */
+static void check_lines(const struct live_child *c, const char *table, const char *types)
+{
+	size_t i;
+	json_t *line;
+	SBA_JSON json_t *lines = live_json_lines(c);
+	json_array_foreach(lines, i, line)
+	{
+		const char *type = json_string_value(json_object_get(line, "type"));
+		if (!table)
+			assert_non_null(strstr(types, type));
+		json_doc_check(table ? table : type, line);
+	}
+}
+
+/* What the words of a command line print, line by line, is what the table says; it is
+ * expected to print some, and to exit with that status. */
+#define PRINTS_AND_EXITS(status, table, types, ...)                                                \
+	do {                                                                                       \
+		LIVE_CHILD child;                                                                  \
+		RUN(&child, "--json", __VA_ARGS__);                                                \
+		live_assert_says(&child, status, NULL);                                            \
+		assert_true(child.out.len > 0);                                                    \
+		check_lines(&child, table, types);                                                 \
+	} while (0)
+#define PRINTS(table, ...) PRINTS_AND_EXITS(0, table, "", __VA_ARGS__)
+
+static void commands_without_a_sandbox(void **state)
+{
+	(void)state;
+	PRINTS("version", "version");
+	PRINTS("driver ls", "driver", "ls");
+	PRINTS("image tag", "image", "tag");
+	PRINTS("image ls", "image", "ls");
+	PRINTS("config show", "config", "show");
+	PRINTS("gc", "gc");
+	PRINTS("audit path", "audit", "path");
+}
+
+static void errors(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	RUN(&c, "--json", "-q", "inspect", "no-such");
+	live_assert_says(&c, 1, "not_found");
+	SBA_JSON json_t *j = json_loadb(c.err.data, c.err.len, 0, NULL);
+	json_doc_check("error", j);
+}
+
+static void a_sandbox(void **state)
+{
+	(void)state;
+	PRINTS("sandbox", "create", "--image", live.image, "--name", "j", "--tag", "t");
+	PRINTS("sandbox", "ps");
+	PRINTS("inspect", "inspect", "j");
+	PRINTS("stop", "stop", "j");
+	PRINTS("rm", "rm", "j");
+}
+
+static void commands_in_a_sandbox(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	PRINTS("sandbox", "create", "--image", live.image, "--name", "j");
+	RUN(&c, "--json", "exec", "--max-output", "6", "j", "--", "sh", "-c",
+	    "printf 'ab\\377'; echo 123456 >&2; exit 3");
+	live_assert_says(&c, 3, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	json_doc_check("exec start", json_array_get(lines, 0));
+	json_doc_check("output", live_json_line(lines, "output"));
+	json_doc_check("truncated", live_json_line(lines, "truncated"));
+	json_doc_check("exit", live_json_line(lines, "exit"));
+	LIVE_CHILD away;
+	RUN(&away, "--json", "exec", "-d", "j", "--", "true");
+	live_assert_says(&away, 0, NULL);
+	SBA_JSON json_t *told = live_json_lines(&away);
+	json_doc_check("detached", live_json_line(told, "detached"));
+	PRINTS("rm", "rm", "j");
+}
+
+static void copies(void **state)
+{
+	(void)state;
+	live_write_file(live_path("one"), "1", 1, 0644);
+	PRINTS("sandbox", "create", "--image", live.image, "--name", "j");
+	PRINTS("cp", "cp", live_path("one"), "j:/tmp/one");
+	LIVE_CHILD ln;
+	RUN(&ln, "exec", "j", "--", "sh", "-c", "mkdir /tmp/d; ln -s / /tmp/d/l");
+	live_assert_says(&ln, 0, NULL);
+	PRINTS("cp", "cp", "j:/tmp/d", live_path("d"));
+	PRINTS("rm", "rm", "j");
+}
+
+static void turns_and_their_record(void **state)
+{
+	static const char turn[] = "start event result";
+	const char *image = live_fake_image();
+	char get[128];
+	(void)state;
+	snprintf(get, sizeof(get), "/etc/hostname:%s", live_path("hostname"));
+	PRINTS("sandbox", "up", "claude", "--offline", "--image", image, "--name", "j");
+	PRINTS_AND_EXITS(0, NULL, turn, "chat", "j", "hello");
+	PRINTS_AND_EXITS(1, NULL, turn, "chat", "j", "crash");
+	PRINTS_AND_EXITS(0, NULL, turn, "chat", "j", "escape");
+	PRINTS_AND_EXITS(0, NULL, turn, "run", "claude", "--offline", "--image", image, "hello",
+			 "--get", get);
+	PRINTS("audit ls", "audit", "ls");
+	PRINTS("audit report", "audit", "report", "6b0d7a46-5f3f-4a4e-9a55-0d9c1f1f0001");
+	PRINTS("audit prune", "audit", "prune", "--days", "9000");
+	PRINTS("rm", "rm", "j");
+}
+
+static void instructions_and_children(void **state)
+{
+	static const char skill[] = "---\nname: notes\ndescription: How.\n---\nSo.\n";
+	(void)state;
+	mkdir(live_path("notes"), 0755);
+	live_write_file(live_path("notes/SKILL.md"), skill, sizeof(skill) - 1, 0644);
+	PRINTS("sandbox", "up", "claude", "--offline", "--image", live_fake_image(), "--name", "j");
+	PRINTS("skills add", "skills", "add", "j", live_path("notes"));
+	PRINTS("skills ls", "skills", "ls", "j");
+	PRINTS("gc", "skills", "rm", "j", "notes");
+	PRINTS("rules set", "rules", "set", "j", live_path("notes/SKILL.md"));
+	PRINTS("rules show", "rules", "show", "j");
+	PRINTS("sessions ls", "sessions", "ls", "j");
+	PRINTS("fork", "fork", "j", "-n", "2", "--name", "k");
+	PRINTS("rm", "rm", "j", "k-1", "k-2");
+}
+
+static void a_recorded_stream(void **state)
+{
+	static const char line[] =
+		"{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,"
+		"\"result\":\"x\",\"session_id\":\"6b0d\",\"usage\":"
+		"{\"input_tokens\":5,\"output_tokens\":3}}\n";
+	(void)state;
+	live_write_file(live_path("stream"), line, sizeof(line) - 1, 0644);
+	PRINTS_AND_EXITS(0, NULL, "event result", "driver", "parse", "claude", live_path("stream"));
+}
+
+static void servers_say_where(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	const char *const argv[] = { "--json", "model", NULL };
+	live_start(&c, &(struct live_start){ .argv = argv });
+	live_child_await(&c, "\n", 30000);
+	SBA_JSON json_t *j = json_loadb(c.out.data, c.out.len, 0, NULL);
+	json_doc_check("model", j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_TEST(commands_without_a_sandbox),
+		LIVE_TEST(errors),
+		LIVE_TEST(a_sandbox),
+		LIVE_TEST(commands_in_a_sandbox),
+		LIVE_TEST(copies),
+		LIVE_TEST(turns_and_their_record),
+		LIVE_TEST(instructions_and_children),
+		LIVE_TEST(a_recorded_stream),
+		LIVE_TEST(servers_say_where),
+		LIVE_TEST(live_nothing_is_left),
+	};
+	return live_run(tests, live_begin, live_end);
+}
