@@ -44,8 +44,8 @@ int sba_until_left(struct sba_until u)
 {
 	if (u.deadline_ms == SBA_NEVER)
 		return -1;
-	int64_t left = u.deadline_ms - sba_now_ms();
-	return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+	int64_t now = sba_now_ms(), left = u.deadline_ms > now ? u.deadline_ms - now : 0;
+	return left > INT_MAX ? INT_MAX : (int)left;
 }
 
 int sba_wait_fd(int fd, short events, struct sba_until until, struct sba_error *err)
