@@ -23,9 +23,12 @@ static bool same_component(const char *pattern, size_t pattern_len, const char *
 	       fnmatch(p, n, 0) == 0;
 }
 
-/* Both without a slash at either end; the pattern's last len bytes are `end`. */
+/* Both without a slash at either end; the pattern's last byte is before `end`. What
+ * does not match is tried again from the last "**" on, one directory further: no
+ * earlier one has to be. */
 static bool match_path(const char *pattern, const char *end, const char *path)
 {
+	const char *again = NULL, *from = NULL;
 	for (;;) {
 		size_t p = strcspn(pattern, "/"), n = strcspn(path, "/");
 		if (p > (size_t)(end - pattern))
@@ -34,19 +37,23 @@ static bool match_path(const char *pattern, const char *end, const char *path)
 		if (p == 2 && strncmp(pattern, "**", 2) == 0) {
 			if (last)
 				return true;
-			for (; *path; path += n, path += *path == '/') {
-				n = strcspn(path, "/");
-				if (match_path(pattern + p + 1, end, path))
-					return true;
-			}
-			return false;
+			again = pattern = pattern + p + 1;
+			from = path;
+			continue;
 		}
-		if (!same_component(pattern, p, path, n))
+		bool same = same_component(pattern, p, path, n);
+		if (same && last && !path[n])
+			return true;
+		if (same && !last && path[n]) {
+			pattern += p + 1;
+			path += n + 1;
+			continue;
+		}
+		size_t skip = again ? strcspn(from, "/") : 0;
+		if (!again || !from[skip])
 			return false;
-		if (last || !path[n])
-			return last && !path[n];
-		pattern += p + 1;
-		path += n + 1;
+		pattern = again;
+		path = from += skip + 1;
 	}
 }
 
