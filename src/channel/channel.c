@@ -175,6 +175,25 @@ int sba_channel_attach(struct sba_engine *e, const char *container, struct sba_u
 	return not_opened(container, rc, err);
 }
 
+int sba_channel_open_socket(int take_fd, struct sba_until until,
+			    struct sba_channel_hello *ret_hello, struct sba_channel **ret,
+			    struct sba_error *err)
+{
+	struct sba_link *link;
+	struct sba_channel *c = NULL;
+	if (ret_hello)
+		*ret_hello = (struct sba_channel_hello){ 0 };
+	int rc = sba_link_socket(take_fd, &link, err);
+	if (rc == 0)
+		rc = sba_channel_new(link, until, ret_hello, &c, err);
+	if (rc == 0 && (rc = sba_channel_want_notices(c, err)) < 0)
+		sba_channel_close(c);
+	if (rc < 0)
+		return sba_wrap(err, rc, "channel to a guest here");
+	*ret = c;
+	return 0;
+}
+
 /* ---- death ---- */
 
 void sba_channel_close(struct sba_channel *c)

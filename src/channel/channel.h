@@ -41,6 +41,11 @@ int sba_channel_open(struct sba_engine *e, const char *container, const char *us
 int sba_channel_attach(struct sba_engine *e, const char *container, struct sba_until until,
 		       struct sba_channel_hello *ret_hello, struct sba_channel **ret,
 		       struct sba_error *err) SBA_MUST_CHECK;
+/* The same with a guest that has the other end of a connected stream socket as its stdin
+ * and stdout. The socket is taken, even on failure. */
+int sba_channel_open_socket(int take_fd, struct sba_until until,
+			    struct sba_channel_hello *ret_hello, struct sba_channel **ret,
+			    struct sba_error *err) SBA_MUST_CHECK;
 /* Says goodbye; the guest ends what it started (detached commands excepted).
  * Streams must be closed before. NULL is allowed. */
 void sba_channel_close(struct sba_channel *c);

@@ -15,6 +15,13 @@
 static const char newest_api[] = "1.47";
 static const char oldest_api[] = "1.40";
 
+enum {
+	START_MS = 120 * 1000,
+	STOP_MS = 30 * 1000,
+	SESSION_MS = 120 * 1000,
+	TRANSFER_MS = 5 * 60 * 1000,
+};
+
 struct sba_until sba_engine_until(const struct sba_engine *e, int64_t ms)
 {
 	return sba_until_sooner((struct sba_until){ SBA_NEVER, e->cancel_fd }, ms);
@@ -22,7 +29,13 @@ struct sba_until sba_engine_until(const struct sba_engine *e, int64_t ms)
 
 const struct sba_timeouts *sba_engine_timeouts(const struct sba_engine *e)
 {
-	return &e->timeouts;
+	static const struct sba_timeouts defaults = {
+		.start_ms = START_MS,
+		.stop_ms = STOP_MS,
+		.session_ms = SESSION_MS,
+		.transfer_ms = TRANSFER_MS,
+	};
+	return e ? &e->timeouts : &defaults;
 }
 
 static int64_t time_or(int64_t asked_ms, int64_t otherwise_ms)
@@ -33,10 +46,10 @@ static int64_t time_or(int64_t asked_ms, int64_t otherwise_ms)
 static struct sba_timeouts resolved(const struct sba_timeouts *asked)
 {
 	return (struct sba_timeouts){
-		.start_ms = time_or(asked->start_ms, 120 * 1000),
-		.stop_ms = time_or(asked->stop_ms, 30 * 1000),
-		.session_ms = time_or(asked->session_ms, 120 * 1000),
-		.transfer_ms = time_or(asked->transfer_ms, 5 * 60 * 1000),
+		.start_ms = time_or(asked->start_ms, START_MS),
+		.stop_ms = time_or(asked->stop_ms, STOP_MS),
+		.session_ms = time_or(asked->session_ms, SESSION_MS),
+		.transfer_ms = time_or(asked->transfer_ms, TRANSFER_MS),
 	};
 }
 

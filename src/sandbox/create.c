@@ -467,5 +467,6 @@ const char *sba_sandbox_container(const struct sba_sandbox *s)
 
 struct sba_until sba_sandbox_until(const struct sba_sandbox *s, int64_t ms)
 {
-	return sba_engine_until(s->engine, ms);
+	const struct sba_until own = { SBA_NEVER, sba_cancel_fd(s->cancel) };
+	return s->engine ? sba_engine_until(s->engine, ms) : sba_until_sooner(own, ms);
 }

@@ -95,7 +95,9 @@ int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_erro
 {
 	const struct sba_sandbox_info *i = &s->info;
 	SBA_JSON json_t *container = NULL, *sidecar = NULL;
-	int rc = inspect_one(s, s->container, &container, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_INSPECT, err);
+	if (rc == 0)
+		rc = inspect_one(s, s->container, &container, err);
 	if (rc == 0)
 		rc = inspect_one(s, s->sidecar, &sidecar, err);
 	if (rc < 0)
@@ -132,7 +134,10 @@ int sba_sandbox_cpu(struct sba_sandbox *s, int64_t *ret_ns, struct sba_error *er
 	const struct sba_request request = { .method = "GET",
 					     .path = path,
 					     .tried = "ask for use" };
-	int rc = sba_engine_call(s->engine, &request, sba_engine_until(s->engine, CPU_MS), &j, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_INSPECT, err);
+	if (rc == 0)
+		rc = sba_engine_call(s->engine, &request, sba_engine_until(s->engine, CPU_MS), &j,
+				     err);
 	if (rc < 0)
 		return rc;
 	int64_t ns = sba_json_int(j, "cpu_stats.cpu_usage.total_usage", -1);
@@ -145,8 +150,11 @@ int sba_sandbox_cpu(struct sba_sandbox *s, int64_t *ret_ns, struct sba_error *er
 int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits *ret, struct sba_error *err)
 {
 	SBA_JSON json_t *j = NULL;
-	int rc = sba_container_inspect(s->engine, s->container,
-				       sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_INSPECT, err);
+	if (rc == 0)
+		rc = sba_container_inspect(s->engine, s->container,
+					   sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j,
+					   err);
 	if (rc < 0)
 		return sba_wrap(err, rc, "limits of sandbox '%s'", s->info.name);
 	read_limits(j, ret);
@@ -161,11 +169,12 @@ int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *e
 	const struct sba_exec_spec spec = { .container = s->container,
 					    .argv = argv,
 					    .no_stdin = true };
-	struct sba_until until =
-		sba_engine_until(s->engine, sba_engine_timeouts(s->engine)->stop_ms);
+	struct sba_until until = sba_sandbox_until(s, sba_engine_timeouts(s->engine)->stop_ms);
 	struct sba_exec *x = NULL;
 	int code = 0;
-	int rc = sba_sandbox_check_whole(s, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_INSPECT, err);
+	if (rc == 0)
+		rc = sba_sandbox_check_whole(s, err);
 	if (rc == 0)
 		rc = sba_exec_open(s->engine, &spec, until, &x, err);
 	while (rc == 0) {

@@ -26,6 +26,7 @@ struct sba_tar_way {
 	bool by_guest;
 	struct sba_channel_tar *tar;
 	struct sba_ahead *ahead;
+	struct sba_commands_tar inside; /* where there is neither */
 	uint32_t mode;
 	uint64_t size;
 	char path[SBA_INSIDE_PATH_MAX]; /* real */
@@ -66,6 +67,18 @@ static int look_by_engine(struct sba_sandbox *s, struct sba_tar_way *w, const ch
 	return 0;
 }
 
+static int look_by_commands(struct sba_sandbox *s, struct sba_tar_way *w, const char *path,
+			    struct sba_error *err)
+{
+	struct sba_file_stat st;
+	int rc = sba_sandbox_stat(s, path, &st, err);
+	if (rc < 0)
+		return rc;
+	w->mode = st.mode;
+	w->size = (uint64_t)st.size;
+	return 0;
+}
+
 static int look(struct sba_sandbox *s, struct sba_tar_way *w, const char *path, bool contents,
 		struct sba_error *err)
 {
@@ -77,18 +90,20 @@ static int look(struct sba_sandbox *s, struct sba_tar_way *w, const char *path, 
 		rc = sba_files_channel(s, &w->hold, &w->channel, err);
 	if (rc < 0)
 		return rc;
+	if (!w->channel && !s->engine)
+		return look_by_commands(s, w, path, err);
 	if (!w->channel)
 		return look_by_engine(s, w, path, err);
 	rc = sba_channel_place(w->channel, contents ? asked : path, sba_small_until(s), &place,
 			       err);
-	if (rc == SBA_EUNSUPPORTED || (rc == 0 && place.unseen))
+	if (s->engine && (rc == SBA_EUNSUPPORTED || (rc == 0 && place.unseen)))
 		return look_by_engine(s, w, path, err);
 	if (rc < 0)
 		return rc;
 	snprintf(w->path, sizeof(w->path), "%s", place.path);
 	w->mode = place.stat.mode;
 	w->size = (uint64_t)place.stat.size;
-	w->by_guest = place.other_mount || (place.mounts_below && S_ISDIR(w->mode));
+	w->by_guest = !s->engine || place.other_mount || (place.mounts_below && S_ISDIR(w->mode));
 	return 0;
 }
 
@@ -116,6 +131,8 @@ static int open_tar(struct sba_sandbox *s, struct sba_tar_way *w, const struct s
 	snprintf(path, sizeof(path), "%s", w->path);
 	if (f->contents && f->raw)
 		rc = sba_inside_join(path, w->path, ".", err);
+	if (rc == 0 && !w->channel && !s->engine)
+		return sba_commands_tar(s, path, &w->inside, err);
 	if (rc == 0 && !w->by_guest) {
 		rc = open_by_engine(s, w, path, until, err);
 		/* The guest has seen it: some engines know fewer mounts than others. */
@@ -132,7 +149,9 @@ int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct
 	struct sba_tar_way *w = calloc(1, sizeof(*w));
 	if (!w)
 		return sba_fail_nomem(err);
-	int rc = look(s, w, f->path, f->contents, err);
+	int rc = sba_sandbox_check_path(s, f->path, err);
+	if (rc == 0)
+		rc = look(s, w, f->path, f->contents, err);
 	if (rc == SBA_ENOTFOUND)
 		rc = not_there(s, f->path, err);
 	if (rc == 0)
@@ -153,6 +172,8 @@ int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct
 ssize_t sba_tar_way_read(void *way, void *buf, size_t size, struct sba_error *err)
 {
 	struct sba_tar_way *w = way;
+	if (w->inside.process)
+		return sba_commands_tar_read(&w->inside, buf, size, err);
 	return w->tar ? sba_channel_tar_read(w->tar, buf, size, err)
 		      : sba_ahead_read(w->ahead, buf, size, err);
 }
@@ -162,6 +183,7 @@ static void stop(struct sba_tar_way *w)
 {
 	sba_ahead_close(sba_move(&w->ahead));
 	sba_channel_tar_close(sba_move(&w->tar));
+	sba_process_free(sba_move(&w->inside.process));
 }
 
 void sba_tar_way_close(struct sba_tar_way *w)

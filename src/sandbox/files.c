@@ -21,8 +21,8 @@ static ssize_t read_body(void *user, void *buf, size_t size, struct sba_error *e
 	return sba_body_read(r->body, buf, size, r->until, err);
 }
 
-int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, struct sba_buf *ret,
-			   struct sba_error *err)
+int sba_docker_read_small(struct sba_sandbox *s, const char *path, size_t max, struct sba_buf *ret,
+			  struct sba_error *err)
 {
 	struct body_reader r = { .until = sba_small_until(s) };
 	int rc = sba_sandbox_check_whole(s, err);
@@ -35,8 +35,8 @@ int sba_sandbox_read_small(struct sba_sandbox *s, const char *path, size_t max, 
 	return rc < 0 ? sba_wrap(err, rc, "read '%s'", path) : 0;
 }
 
-int sba_sandbox_write_files(struct sba_sandbox *s, const struct sba_small_file *files, size_t n,
-			    struct sba_error *err)
+int sba_docker_write_files(struct sba_sandbox *s, const struct sba_small_file *files, size_t n,
+			   struct sba_error *err)
 {
 	const struct sba_pack_options options = { .fixed_mtime = -1 };
 	struct sba_pack *pack = NULL;
@@ -49,14 +49,6 @@ int sba_sandbox_write_files(struct sba_sandbox *s, const struct sba_small_file *
 				       sba_small_until(s), err);
 	sba_pack_free(pack);
 	return rc;
-}
-
-int sba_sandbox_write_small(struct sba_sandbox *s, const char *path, const void *data, size_t len,
-			    uint32_t mode, struct sba_error *err)
-{
-	const struct sba_small_file file = { path, data, len, mode };
-	int rc = sba_sandbox_write_files(s, &file, 1, err);
-	return rc < 0 ? sba_wrap(err, rc, "write '%s'", path) : 0;
 }
 
 /* ---- folders ---- */
@@ -144,7 +136,7 @@ static int send_folders(struct sba_sandbox *s, const struct place *place, struct
 	return rc;
 }
 
-int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path, struct sba_error *err)
+int sba_docker_make_dir(struct sba_sandbox *s, const char *path, struct sba_error *err)
 {
 	struct place place = { .parent = "" };
 	char below[SBA_INSIDE_PATH_MAX];

@@ -320,7 +320,7 @@ int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
 					 "sandbox '%s' is one of the pool: nobody's yet",
 					 s->info.name),
 				"run and up claim one, pool drain ends them");
-	if (*s->container && *s->sidecar)
+	if ((*s->container && *s->sidecar) || s->backend)
 		return 0;
 	return sba_hint(err,
 			sba_fail(err, SBA_EBROKEN, "sandbox '%s' is half of one", s->info.name),
@@ -332,8 +332,11 @@ void sba_sandbox_close(struct sba_sandbox *s)
 	if (!s)
 		return;
 	sba_session_free(s->session);
+	if (s->backend && s->backend->free)
+		s->backend->free(s);
 	json_decref(s->labels);
 	json_decref(s->resident);
+	free(s->root);
 	free(s);
 }
 

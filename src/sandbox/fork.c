@@ -419,9 +419,9 @@ static void job_fini(struct fork_job *j)
 	json_decref(j->inspect);
 }
 
-int sba_sandbox_fork(struct sba_sandbox *parent, const struct sba_fork_options *options,
-		     struct sba_sandbox **ret, struct sba_fork_report *ret_report,
-		     struct sba_error *err)
+int sba_docker_fork(struct sba_sandbox *parent, const struct sba_fork_options *options,
+		    struct sba_sandbox **ret, struct sba_fork_report *ret_report,
+		    struct sba_error *err)
 {
 	static const struct sba_fork_options defaults = { 0 };
 	struct fork_job j = { .parent = parent, .ca_fd = -1, .spool_fd = -1, .number = 1 };

@@ -27,8 +27,8 @@ static int read_by_engine(struct sba_sandbox *s, const char *path, struct sba_un
 	return rc;
 }
 
-int sba_sandbox_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
-		     sba_write_fn *write, void *user, struct sba_error *err)
+int sba_inside_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
+		    sba_write_fn *write, void *user, struct sba_error *err)
 {
 	char inside[SBA_INSIDE_PATH_MAX];
 	SBA_HOLD struct sba_hold *hold = NULL;
@@ -39,7 +39,7 @@ int sba_sandbox_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms
 		rc = sba_files_channel(s, &hold, &channel, err);
 	if (rc == 0 && channel)
 		rc = sba_channel_file_get(channel, inside, write, user, until, err);
-	if ((rc == 0 && !channel) || rc == SBA_EPERM || rc == SBA_EUNSUPPORTED)
+	if (s->engine && ((rc == 0 && !channel) || rc == SBA_EPERM || rc == SBA_EUNSUPPORTED))
 		rc = read_by_engine(s, inside, until, write, user, err);
 	if (rc == SBA_ENOTFOUND)
 		return sba_fail(err, rc, "%s:%s: no such file", s->info.name, inside);
@@ -170,6 +170,8 @@ static int write_file(struct writing *w, struct sba_error *err)
 {
 	bool asked = false;
 	int rc = sba_files_channel(w->s, &w->hold, &w->channel, err);
+	if (rc == 0 && w->options && w->options->owner)
+		rc = sba_sandbox_need(w->s, SBA_CAN_USER, err);
 	if (rc == 0 && w->options && w->options->owner) {
 		rc = sba_sandbox_ids(w->s, w->options->owner, &w->uid, &w->gid, err);
 		w->set_owner = rc == 0;
@@ -179,13 +181,13 @@ static int write_file(struct writing *w, struct sba_error *err)
 	if (w->channel)
 		rc = write_by_channel(w, &asked, err);
 	bool other = rc == SBA_EPERM || rc == SBA_EUNSUPPORTED || rc == SBA_ENOTFOUND;
-	if (!w->channel || (!asked && other))
+	if (w->s->engine && (!w->channel || (!asked && other)))
 		rc = write_by_engine(w, err);
 	return rc;
 }
 
-int sba_sandbox_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
-		      const struct sba_write_options *options, struct sba_error *err)
+int sba_inside_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
+		     const struct sba_write_options *options, struct sba_error *err)
 {
 	struct writing w = {
 		.s = s,

@@ -8,14 +8,13 @@
 
 struct sba_until sba_transfer_until(const struct sba_sandbox *s, int64_t timeout_ms)
 {
-	return sba_engine_until(s->engine, timeout_ms > 0
-						   ? timeout_ms
+	return sba_sandbox_until(s, timeout_ms > 0 ? timeout_ms
 						   : sba_engine_timeouts(s->engine)->transfer_ms);
 }
 
 struct sba_until sba_small_until(const struct sba_sandbox *s)
 {
-	return sba_engine_until(s->engine, sba_engine_timeouts(s->engine)->session_ms);
+	return sba_sandbox_until(s, sba_engine_timeouts(s->engine)->session_ms);
 }
 
 int sba_inside_path(const char *path, char ret[SBA_INSIDE_PATH_MAX], struct sba_error *err)
@@ -84,8 +83,8 @@ static int stat_by_engine(struct sba_sandbox *s, const char *path, struct sba_fi
 	return rc;
 }
 
-int sba_sandbox_stat(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
-		     struct sba_error *err)
+int sba_inside_look(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
+		    struct sba_error *err)
 {
 	char inside[SBA_INSIDE_PATH_MAX];
 	SBA_HOLD struct sba_hold *hold = NULL;
@@ -99,7 +98,7 @@ int sba_sandbox_stat(struct sba_sandbox *s, const char *path, struct sba_file_st
 	if (!channel)
 		return stat_by_engine(s, inside, ret, err);
 	rc = sba_channel_file_stat(channel, inside, true, sba_small_until(s), &st, err);
-	if (rc == SBA_EPERM)
+	if (rc == SBA_EPERM && s->engine)
 		return stat_by_engine(s, inside, ret, err);
 	if (rc == 0)
 		*ret = (struct sba_file_stat){ .mode = st.mode,

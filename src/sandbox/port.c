@@ -97,11 +97,14 @@ int sba_port_open(struct sba_sandbox *s, const struct sba_port_options *o, struc
 {
 	if (o->port == 0)
 		return sba_fail(err, SBA_EINVAL, "port 0 is none");
+	int rc = sba_sandbox_need(s, SBA_CAN_PORT, err);
+	if (rc < 0)
+		return rc;
 	struct sba_port *p = calloc(1, sizeof(*p));
 	if (!p)
 		return sba_fail_nomem(err);
 	*p = (struct sba_port){ .sandbox = s, .inside = o->port, .listen_fd = -1, .stop_fd = -1 };
-	int rc = start(p, o->host_address, o->host_port, err);
+	rc = start(p, o->host_address, o->host_port, err);
 	if (rc < 0) {
 		sba_port_close(p);
 		return sba_wrap(err, rc, "port %u of sandbox '%s'", (unsigned)o->port,
@@ -130,8 +133,8 @@ void sba_port_close(struct sba_port *p)
 	free(p);
 }
 
-int sba_sandbox_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
-			 struct sba_error *err)
+int sba_docker_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
+			struct sba_error *err)
 {
 	uint16_t port;
 	int rc = sba_sandbox_forward(s, host_port, &port, err);

@@ -3,8 +3,12 @@
 #ifndef SBA_SANDBOX_PRIVATE_H
 #define SBA_SANDBOX_PRIVATE_H
 
+#include <sandbox-agent/backend.h>
+
 #include "engine/engine.h"
 #include "sandbox/sandbox.h"
+
+#include <pthread.h>
 
 #define SBA_LABEL          "io.sandbox-agent."
 #define SBA_LABEL_SCHEMA   1
@@ -25,7 +29,7 @@ struct sba_session;
 
 /* One sandbox as the engine lists it, and a handle on it. */
 struct sba_sandbox {
-	struct sba_engine *engine;
+	struct sba_engine *engine;    /* NULL: there is none */
 	json_t *labels;               /* of the main container, else of the sidecar */
 	char container[SBA_ID_MAX];   /* "" if there is none */
 	char sidecar[SBA_ID_MAX];     /* "" if there is none */
@@ -35,6 +39,17 @@ struct sba_sandbox {
 	bool claimed;                 /* a member of the pool that is somebody's */
 	bool unattached;              /* ours alone, and nobody has had a channel to it */
 	struct sba_sandbox_info info; /* strings lent from labels, or from resident */
+	/* Of those without an engine: */
+	const struct sba_backend *backend; /* NULL: docker */
+	void *self;                        /* the backend's */
+	struct sba_cancel *cancel;         /* ends every wait; NULL: nothing does */
+	pthread_mutex_t lock;              /* of what follows */
+	bool closed;
+	/* May be NULL: whether the files of a path are the sandbox's. */
+	int (*check_path)(struct sba_sandbox *s, const char *path, struct sba_error *err);
+	struct sba_lock *locks; /* that are held */
+	pthread_cond_t unlocked;
+	char *root; /* what is root's own elsewhere lies beneath it; NULL: not asked yet */
 };
 
 /* SBA_EBROKEN for what is only good for removal: one half of it is missing. */
@@ -43,6 +58,76 @@ int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err) 
 /* sba_sandbox_check_alive() that goes on no longer than `until`. */
 int sba_sandbox_check_alive_until(struct sba_sandbox *s, const char *tried, struct sba_until until,
 				  struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- table.c: the backend's table ---- */
+
+const struct sba_backend *sba_backend_of(const struct sba_sandbox *s);
+/* SBA_EUNSUPPORTED that names the first capability which is missing. */
+int sba_sandbox_need(const struct sba_sandbox *s, unsigned capabilities,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* SBA_EBROKEN after sba_sandbox_remove(), where there is no engine to ask. */
+int sba_sandbox_check_open(struct sba_sandbox *s, struct sba_error *err) SBA_MUST_CHECK;
+/* SBA_EREFUSED: a path that the sandbox is not let at. */
+int sba_sandbox_check_path(struct sba_sandbox *s, const char *path,
+			   struct sba_error *err) SBA_MUST_CHECK;
+/* What makes no sense in any sandbox. */
+int sba_exec_options_check(const struct sba_exec_options *o, struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- docker.c, process_start.c, one_file.c, paths.c: members of its table ---- */
+
+extern const struct sba_backend sba_backend_docker;
+/* A command of the guest: by the channel, else by an exec of the engine. */
+int sba_guest_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
+		   struct sba_process **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* By the channel, and by the engine where that does not do. */
+int sba_inside_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
+		    sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
+int sba_inside_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
+		     const struct sba_write_options *options, struct sba_error *err) SBA_MUST_CHECK;
+int sba_inside_look(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
+		    struct sba_error *err) SBA_MUST_CHECK;
+int sba_docker_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
+			struct sba_error *err) SBA_MUST_CHECK;
+int sba_docker_fork(struct sba_sandbox *parent, const struct sba_fork_options *options,
+		    struct sba_sandbox **ret, struct sba_fork_report *ret_report,
+		    struct sba_error *err) SBA_MUST_CHECK;
+int sba_docker_remove(struct sba_sandbox *s, struct sba_error *err) SBA_MUST_CHECK;
+/* As root, by the engine. */
+int sba_docker_read_small(struct sba_sandbox *s, const char *path, size_t max, struct sba_buf *ret,
+			  struct sba_error *err) SBA_MUST_CHECK;
+int sba_docker_write_files(struct sba_sandbox *s, const struct sba_small_file *files, size_t n,
+			   struct sba_error *err) SBA_MUST_CHECK;
+int sba_docker_make_dir(struct sba_sandbox *s, const char *path,
+			struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- commands.c: made of `exec` and of what most images have ---- */
+
+int sba_commands_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
+		      sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
+int sba_commands_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
+		       const struct sba_write_options *options,
+		       struct sba_error *err) SBA_MUST_CHECK;
+int sba_commands_stat(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
+		      struct sba_error *err) SBA_MUST_CHECK;
+int sba_commands_which(struct sba_sandbox *s, const char *program, char **ret,
+		       struct sba_error *err) SBA_MUST_CHECK;
+int sba_commands_tempdir(struct sba_sandbox *s, char **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_commands_make_dir(struct sba_sandbox *s, const char *path,
+			  struct sba_error *err) SBA_MUST_CHECK;
+int sba_commands_home(struct sba_sandbox *s, char **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* Unpacks a tar into a folder, by way of another beside it. */
+int sba_commands_put(struct sba_sandbox *s, const char *folder, bool no_clobber, sba_read_fn *read,
+		     void *user, struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+/* A tar of a path, called by its last component; the process is freed by the caller. */
+struct sba_commands_tar {
+	struct sba_process *process;
+	const char *rest; /* of the last piece */
+	size_t left;
+};
+int sba_commands_tar(struct sba_sandbox *s, const char *path, struct sba_commands_tar *ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+ssize_t sba_commands_tar_read(struct sba_commands_tar *t, void *buf, size_t size,
+			      struct sba_error *err);
 
 /* ---- labels.c ---- */
 

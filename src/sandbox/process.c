@@ -21,9 +21,19 @@ enum {
 	DETACH_LOOK_MS = 300,      /* for "not found" of a detached command */
 };
 
+static struct sba_guest_process *guest_of(struct sba_process *p)
+{
+	return (struct sba_guest_process *)p;
+}
+
+static const struct sba_guest_process *const_guest_of(const struct sba_process *p)
+{
+	return (const struct sba_guest_process *)p;
+}
+
 /* ---- sending ---- */
 
-void sba_process_frame(struct sba_process *p, char type, const void *data, size_t len)
+void sba_process_frame(struct sba_guest_process *p, char type, const void *data, size_t len)
 {
 	uint32_t be = htonl((uint32_t)len);
 	sba_buf_putc(&p->staging, type);
@@ -31,12 +41,12 @@ void sba_process_frame(struct sba_process *p, char type, const void *data, size_
 	sba_buf_put(&p->staging, data, len);
 }
 
-void sba_process_frame_text(struct sba_process *p, char type, const char *text)
+void sba_process_frame_text(struct sba_guest_process *p, char type, const char *text)
 {
 	sba_process_frame(p, type, text, strlen(text));
 }
 
-int sba_process_flush(struct sba_process *p, struct sba_error *err)
+int sba_process_flush(struct sba_guest_process *p, struct sba_error *err)
 {
 	size_t sent = 0;
 	int rc = sba_buf_check(&p->staging, "command", err);
@@ -55,7 +65,7 @@ int sba_process_flush(struct sba_process *p, struct sba_error *err)
 
 /* ---- receiving ---- */
 
-static void on_cancel(struct sba_process *p)
+static void on_cancel(struct sba_guest_process *p)
 {
 	struct epoll_event event;
 	while (epoll_wait(p->watch_fd, &event, 1, 0) > 0) {
@@ -80,7 +90,7 @@ static void on_cancel(struct sba_process *p)
 }
 
 /* Output out of the piece under way: > 0, or 0 if the piece is used up. */
-static ssize_t next_output(struct sba_process *p, enum sba_output *which, const char **data)
+static ssize_t next_output(struct sba_guest_process *p, enum sba_output *which, const char **data)
 {
 	int stream = p->which == SBA_STDERR;
 	while (p->piece_len > 0 && !p->stream_ended[stream]) {
@@ -111,13 +121,13 @@ static ssize_t next_output(struct sba_process *p, enum sba_output *which, const 
 }
 
 /* A write took nothing before, and now it would: its caller must not be kept. */
-static bool has_room_again(const struct sba_process *p)
+static bool has_room_again(const struct sba_guest_process *p)
 {
 	return p->refused && p->staging.len + SBA_RUN_IO_CHUNK <= QUEUE_MAX;
 }
 
 /* Waits for the stream, the caller's deadline, a wish to stop; 0: look again. */
-static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+static int wait_more(struct sba_guest_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	struct sba_until until = { deadline_ms, p->watch_fd };
 	short events = p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
@@ -143,7 +153,7 @@ static int wait_more(struct sba_process *p, int64_t deadline_ms, struct sba_erro
 }
 
 /* The next piece of the engine's stream: 1, 0 at its end, SBA_ETIMEOUT. */
-static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+static int next_piece(struct sba_guest_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	for (;;) {
 		if (p->over)
@@ -185,7 +195,7 @@ static int next_piece(struct sba_process *p, int64_t deadline_ms, struct sba_err
 }
 
 /* Cuts output down to what is left of its limit; false: it was told, and now is not. */
-static bool within_limit(struct sba_process *p, ssize_t *n)
+static bool within_limit(struct sba_guest_process *p, ssize_t *n)
 {
 	if (p->output_left < 0)
 		return true;
@@ -205,9 +215,10 @@ static int64_t deadline_of(int64_t wait_ms)
 	return wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
 }
 
-ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output *which,
-			 const char **data, struct sba_error *err)
+static ssize_t guest_read(struct sba_process *process, int64_t wait_ms, enum sba_output *which,
+			  const char **data, struct sba_error *err)
 {
+	struct sba_guest_process *p = guest_of(process);
 	int64_t deadline = deadline_of(wait_ms);
 	for (;;) {
 		ssize_t n = next_output(p, which, data);
@@ -234,7 +245,7 @@ ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output
 	}
 }
 
-int sba_process_await_begin(struct sba_process *p, struct sba_error *err)
+int sba_process_await_begin(struct sba_guest_process *p, struct sba_error *err)
 {
 	enum sba_output which;
 	const char *data;
@@ -251,14 +262,14 @@ int sba_process_await_begin(struct sba_process *p, struct sba_error *err)
 }
 
 /* Discards output until the end is known. */
-static int drain(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+static int drain(struct sba_guest_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	while (!p->over) {
 		enum sba_output which;
 		const char *data;
 		int64_t left = deadline_ms == SBA_NEVER ? -1 : deadline_ms - sba_now_ms();
-		ssize_t n = sba_process_read(p, deadline_ms == SBA_NEVER || left > 0 ? left : 0,
-					     &which, &data, err);
+		ssize_t n = guest_read(&p->process, deadline_ms == SBA_NEVER || left > 0 ? left : 0,
+				       &which, &data, err);
 		if (n < 0)
 			return (int)n;
 	}
@@ -272,7 +283,7 @@ static int64_t sooner(int64_t deadline_ms, int64_t ms)
 }
 
 /* Until it has begun, and then for what fails at once: there is no such program. */
-static int drain_detached(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+static int drain_detached(struct sba_guest_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	while (!p->begun && !p->over) {
 		int rc = drain(p, sooner(deadline_ms, BEGIN_LOOK_MS), err);
@@ -282,9 +293,10 @@ static int drain_detached(struct sba_process *p, int64_t deadline_ms, struct sba
 	return drain(p, sooner(deadline_ms, DETACH_LOOK_MS), err);
 }
 
-int sba_process_wait(struct sba_process *p, int64_t wait_ms, struct sba_exit *ret,
-		     struct sba_error *err)
+static int guest_wait(struct sba_process *process, int64_t wait_ms, struct sba_exit *ret,
+		      struct sba_error *err)
 {
+	struct sba_guest_process *p = guest_of(process);
 	int64_t deadline = deadline_of(wait_ms);
 	p->refused = false; /* who waits for the end writes no more */
 	p->told_dropped = true;
@@ -310,9 +322,10 @@ int sba_process_wait(struct sba_process *p, int64_t wait_ms, struct sba_exit *re
 
 /* ---- what the caller sends ---- */
 
-ssize_t sba_process_write(struct sba_process *p, const void *data, size_t len,
-			  struct sba_error *err)
+static ssize_t guest_write(struct sba_process *process, const void *data, size_t len,
+			   struct sba_error *err)
 {
+	struct sba_guest_process *p = guest_of(process);
 	int rc = sba_process_flush(p, err);
 	if (rc < 0)
 		return rc;
@@ -327,8 +340,9 @@ ssize_t sba_process_write(struct sba_process *p, const void *data, size_t len,
 	return rc < 0 ? rc : (ssize_t)n;
 }
 
-int sba_process_close_stdin(struct sba_process *p, struct sba_error *err)
+static int guest_close_stdin(struct sba_process *process, struct sba_error *err)
 {
+	struct sba_guest_process *p = guest_of(process);
 	if (p->stdin_closed)
 		return 0;
 	p->stdin_closed = true;
@@ -336,62 +350,65 @@ int sba_process_close_stdin(struct sba_process *p, struct sba_error *err)
 	return sba_process_flush(p, err);
 }
 
-int sba_process_resize(struct sba_process *p, unsigned short rows, unsigned short columns,
-		       struct sba_error *err)
+static int guest_resize(struct sba_process *process, unsigned short rows, unsigned short columns,
+			struct sba_error *err)
 {
+	struct sba_guest_process *p = guest_of(process);
 	char text[32];
 	snprintf(text, sizeof(text), "%ux%u", (unsigned)rows, (unsigned)columns);
 	sba_process_frame_text(p, SBA_RUN_RESIZE, text);
 	return sba_process_flush(p, err);
 }
 
-int sba_process_signal(struct sba_process *p, int signal_number, struct sba_error *err)
+static int guest_signal(struct sba_process *process, int signal_number, struct sba_error *err)
 {
+	struct sba_guest_process *p = guest_of(process);
 	char text[16];
 	snprintf(text, sizeof(text), "%d", signal_number);
 	sba_process_frame_text(p, SBA_RUN_SIGNAL, text);
 	return sba_process_flush(p, err);
 }
 
-uint64_t sba_process_dropped(const struct sba_process *p)
+static uint64_t guest_dropped(const struct sba_process *process)
 {
+	const struct sba_guest_process *p = const_guest_of(process);
 	return p->dropped;
 }
 
-bool sba_process_output_held(const struct sba_process *p)
+static bool guest_output_held(const struct sba_process *process)
 {
+	const struct sba_guest_process *p = const_guest_of(process);
 	return p->held;
 }
 
-void sba_process_losses(const struct sba_process *p, int64_t *ret_oom_kills,
-			int64_t *ret_pids_refused)
+static void guest_losses(const struct sba_process *process, struct sba_channel_pressure *ret)
 {
-	struct sba_channel_pressure pressure = { 0 };
+	const struct sba_guest_process *p = const_guest_of(process);
 	if (p->link->ops->pressure)
-		p->link->ops->pressure(p->link, &pressure);
-	*ret_oom_kills = (int64_t)pressure.oom_kills;
-	*ret_pids_refused = (int64_t)pressure.pids_refused;
+		p->link->ops->pressure(p->link, ret);
 }
 
-int sba_process_fd(const struct sba_process *p)
+static int guest_fd(const struct sba_process *process)
 {
+	const struct sba_guest_process *p = const_guest_of(process);
 	return p->link->ops->fd(p->link);
 }
 
-short sba_process_events(const struct sba_process *p)
+static short guest_events(const struct sba_process *process)
 {
+	const struct sba_guest_process *p = const_guest_of(process);
 	return has_room_again(p) || p->link->ops->wants_write(p->link) ? POLLIN | POLLOUT : POLLIN;
 }
 
-void sba_process_cancel(struct sba_process *p)
+static void guest_cancel(struct sba_process *process)
 {
+	struct sba_guest_process *p = guest_of(process);
 	sba_event_fire(p->cancel_fd);
 }
 
-void sba_process_free(struct sba_process *p)
+static void guest_free(struct sba_process *process)
 {
-	if (!p)
-		return;
+	struct sba_guest_process *p = guest_of(process);
 	/* Closing the stream tells the guest that its client is gone. */
 	if (p->link)
 		p->link->ops->close(p->link);
@@ -401,3 +418,19 @@ void sba_process_free(struct sba_process *p)
 	sba_buf_fini(&p->preamble);
 	free(p);
 }
+
+const struct sba_process_ops sba_guest_process_ops = {
+	.read = guest_read,
+	.write = guest_write,
+	.close_stdin = guest_close_stdin,
+	.resize = guest_resize,
+	.send_signal = guest_signal,
+	.fd = guest_fd,
+	.events = guest_events,
+	.wait = guest_wait,
+	.dropped = guest_dropped,
+	.output_held = guest_output_held,
+	.losses = guest_losses,
+	.cancel = guest_cancel,
+	.free = guest_free,
+};

@@ -10,14 +10,14 @@ enum {
 	DEATH_POLL_MS = 50,  /* between two looks for it */
 };
 
-static int fail_with(struct sba_process *p, const struct sba_error *why)
+static int fail_with(struct sba_guest_process *p, const struct sba_error *why)
 {
 	p->over = true;
 	p->failure = *why;
 	return why->code;
 }
 
-static void set_exit(struct sba_process *p, const struct sba_record *r)
+static void set_exit(struct sba_guest_process *p, const struct sba_record *r)
 {
 	static const struct {
 		char kind;
@@ -46,7 +46,7 @@ static void set_exit(struct sba_process *p, const struct sba_record *r)
 			 r->kind);
 }
 
-void sba_process_take_record(struct sba_process *p, int stream, const struct sba_record *r)
+void sba_process_take_record(struct sba_guest_process *p, int stream, const struct sba_record *r)
 {
 	if (r->kind == SBA_RECORD_BEGUN) {
 		p->begun = true;
@@ -67,7 +67,7 @@ void sba_process_take_record(struct sba_process *p, int stream, const struct sba
 }
 
 /* A sandbox's death ends its streams some moments before the engine knows of it. */
-static int check_death(struct sba_process *p, struct sba_error *err)
+static int check_death(struct sba_guest_process *p, struct sba_error *err)
 {
 	struct sba_until until = sba_until_in(DEATH_LAG_MS);
 	for (;;) {
@@ -90,7 +90,7 @@ static void explain_preamble(const char *text, size_t len, struct sba_error *ret
 }
 
 /* Its stream is gone, and the engine says that it runs. */
-static int lose(struct sba_process *p, struct sba_error *err)
+static int lose(struct sba_guest_process *p, struct sba_error *err)
 {
 	p->lost = true;
 	return sba_fail(err, SBA_ELOST,
@@ -103,7 +103,7 @@ static void ended_unseen(struct sba_error *ret)
 		 "command: the engine ended its stream early; how it ended is not known");
 }
 
-int sba_process_watch(struct sba_process *p, int64_t deadline_ms, struct sba_error *err)
+int sba_process_watch(struct sba_guest_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	int64_t limit = deadline_ms < p->give_up_ms ? deadline_ms : p->give_up_ms;
 	const struct sba_until until = { limit, p->watch_fd };
@@ -126,7 +126,7 @@ int sba_process_watch(struct sba_process *p, int64_t deadline_ms, struct sba_err
 	return fail_with(p, &why);
 }
 
-int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost,
+int sba_process_explain_loss(struct sba_guest_process *p, const struct sba_error *lost,
 			     struct sba_error *err)
 {
 	struct sba_error why = { 0 };
@@ -164,7 +164,7 @@ int sba_process_explain_loss(struct sba_process *p, const struct sba_error *lost
 	return fail_with(p, &why);
 }
 
-int sba_process_check_overdue(struct sba_process *p, struct sba_error *err)
+int sba_process_check_overdue(struct sba_guest_process *p, struct sba_error *err)
 {
 	struct sba_error why;
 	if (sba_now_ms() <= p->give_up_ms)
@@ -175,7 +175,7 @@ int sba_process_check_overdue(struct sba_process *p, struct sba_error *err)
 	return fail_with(p, &why);
 }
 
-int sba_process_still_there(struct sba_process *p, struct sba_error *err)
+int sba_process_still_there(struct sba_guest_process *p, struct sba_error *err)
 {
 	struct sba_error why = { 0 };
 	if (p->link->ops->watched || sba_now_ms() - p->looked_ms < SBA_PROCESS_LOOK_MS)

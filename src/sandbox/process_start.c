@@ -15,7 +15,7 @@
 enum { STAGING_MAX = 80 * SBA_MIB }; /* arguments, environment and queued input */
 
 /* Programs find the way out by these; the user's own come after and win. */
-static void put_proxy(struct sba_process *p)
+static void put_proxy(struct sba_guest_process *p)
 {
 	static const char *const names[] = { "http_proxy", "https_proxy", "HTTP_PROXY",
 					     "HTTPS_PROXY" };
@@ -31,7 +31,8 @@ static void put_proxy(struct sba_process *p)
 	}
 }
 
-static void put_start(struct sba_process *p, const struct sba_exec_options *o, const char *nonce)
+static void put_start(struct sba_guest_process *p, const struct sba_exec_options *o,
+		      const char *nonce)
 {
 	char text[128];
 	sba_process_frame(p, SBA_RUN_NONCE, nonce, SBA_RUN_NONCE_LEN);
@@ -84,7 +85,7 @@ static bool is_under_proc(const char *path)
 	return proc && depth > 0;
 }
 
-static int check_options(const struct sba_exec_options *o, struct sba_error *err)
+int sba_exec_options_check(const struct sba_exec_options *o, struct sba_error *err)
 {
 	if (!o->argv || !o->argv[0] || !*o->argv[0])
 		return sba_fail(err, SBA_EINVAL, "no command to run");
@@ -109,9 +110,9 @@ static int check_options(const struct sba_exec_options *o, struct sba_error *err
 
 /* One descriptor that tells of either wish to stop; the engine's token is
  * watched until it fired once. */
-static int open_watch(struct sba_process *p, struct sba_error *err)
+static int open_watch(struct sba_guest_process *p, struct sba_error *err)
 {
-	int engine_fd = sba_engine_until(p->sandbox->engine, 0).cancel_fd;
+	int engine_fd = sba_sandbox_until(p->sandbox, 0).cancel_fd;
 	struct epoll_event own = { .events = EPOLLIN, .data.fd = -1 };
 	struct epoll_event other = { .events = EPOLLIN, .data.fd = engine_fd };
 	p->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -124,7 +125,8 @@ static int open_watch(struct sba_process *p, struct sba_error *err)
 }
 
 /* The channel is one user's, and what it started ends with it. */
-static int open_link(struct sba_process *p, const struct sba_exec_options *o, struct sba_error *err)
+static int open_link(struct sba_guest_process *p, const struct sba_exec_options *o,
+		     struct sba_error *err)
 {
 	struct sba_hold *way_out = NULL;
 	int rc = SBA_EUNSUPPORTED;
@@ -139,25 +141,24 @@ static int open_link(struct sba_process *p, const struct sba_exec_options *o, st
 	return rc;
 }
 
-int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
-		     struct sba_process **ret, struct sba_error *err)
+int sba_guest_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
+		   struct sba_process **ret, struct sba_error *err)
 {
-	int rc = check_options(o, err);
-	if (rc == 0)
-		rc = sba_sandbox_check_whole(s, err);
+	int rc = sba_sandbox_check_whole(s, err);
 	if (rc < 0)
 		return rc;
-	struct sba_process *p = calloc(1, sizeof(*p));
+	struct sba_guest_process *p = calloc(1, sizeof(*p));
 	if (!p)
 		return sba_fail_nomem(err);
-	*p = (struct sba_process){ .sandbox = s,
-				   .cancel_fd = -1,
-				   .watch_fd = -1,
-				   .detach = o->detach,
-				   .locks = o->lock != NULL,
-				   .output_left = o->max_output > 0 ? o->max_output : -1,
-				   .stdin_closed = !o->has_stdin,
-				   .give_up_ms = SBA_NEVER };
+	*p = (struct sba_guest_process){ .process.ops = &sba_guest_process_ops,
+					 .sandbox = s,
+					 .cancel_fd = -1,
+					 .watch_fd = -1,
+					 .detach = o->detach,
+					 .locks = o->lock != NULL,
+					 .output_left = o->max_output > 0 ? o->max_output : -1,
+					 .stdin_closed = !o->has_stdin,
+					 .give_up_ms = SBA_NEVER };
 	sba_buf_init(&p->staging, STAGING_MAX);
 	sba_buf_init(&p->preamble, SBA_EXEC_OOB_TEXT_MAX);
 	char nonce[SBA_RUN_NONCE_LEN + 1];
@@ -182,9 +183,9 @@ int sba_sandbox_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 		rc = sba_process_flush(p, err);
 	}
 	if (rc < 0) {
-		sba_process_free(p);
+		sba_process_free(&p->process);
 		return rc;
 	}
-	*ret = p;
+	*ret = &p->process;
 	return 0;
 }

@@ -60,7 +60,7 @@ int sba_sandbox_remove_both(struct sba_engine *e, const char *sidecar, const cha
 	return 0;
 }
 
-int sba_sandbox_remove(struct sba_sandbox *s, struct sba_error *err)
+int sba_docker_remove(struct sba_sandbox *s, struct sba_error *err)
 {
 	int rc = sba_sandbox_remove_both(s->engine, s->sidecar, s->container, err);
 	if (rc < 0)
@@ -130,6 +130,9 @@ int sba_sandbox_check_alive(struct sba_sandbox *s, const char *tried, struct sba
 int sba_sandbox_check_alive_until(struct sba_sandbox *s, const char *tried, struct sba_until until,
 				  struct sba_error *err)
 {
+	/* Without containers there is none that could have gone. */
+	if (!s->engine)
+		return 0;
 	int running = is_running(s, s->container, until, err);
 	if (running > 0)
 		running = is_running(s, s->sidecar, until, err);

@@ -46,6 +46,9 @@ int sba_sandbox_set_agent(struct sba_sandbox *s, const struct sba_sandbox_option
 /* CPU time that all in it has used since it began, in ns. */
 int sba_sandbox_cpu(struct sba_sandbox *s, int64_t *ret_ns, struct sba_error *err) SBA_MUST_CHECK;
 
+/* What lies in front of the paths of sba_sandbox_read_small() and its like, for those
+ * inside who are told such a path: "" in a container. Lent with the handle. */
+int sba_sandbox_root(struct sba_sandbox *s, const char **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* A folder of the sandbox's user, and those above it, where they are missing. */
 int sba_sandbox_make_dir(struct sba_sandbox *s, const char *path,
 			 struct sba_error *err) SBA_MUST_CHECK;

@@ -161,7 +161,7 @@ static int find_stage(struct sending *j, struct sba_error *err)
 	} else if (rc == SBA_ENOTFOUND) { /* as /proc answers */
 		rc = sba_fail(err, SBA_EREFUSED, "'%s': nothing can be made there", j->folder);
 	}
-	return rc == SBA_EPERM ? open_other(j, err) : rc;
+	return rc == SBA_EPERM && j->s->engine ? open_other(j, err) : rc;
 }
 
 /* Whose the cargo will be: the user's staging folder is his. */
@@ -237,6 +237,7 @@ static int staged(struct sending *j, struct sba_error *err)
 	bool seen, again = false;
 	struct sba_dress_owner owner = { .until = j->until };
 	const char *stage = sba_channel_put_stage(j->put, &seen);
+	seen = seen && j->s->engine;
 	int rc = seen ? 0 : check_guests_way(j, err);
 	if (rc == 0)
 		rc = seen ? by_engine(j, stage, &owner, err) : by_guest(j, err);
@@ -245,6 +246,15 @@ static int staged(struct sending *j, struct sba_error *err)
 	if (rc == 0 && again)
 		return once_more(j, err);
 	return rc == 0 && j->other ? sba_dress_put(&j->dress, j->s, j->folder, &owner, err) : rc;
+}
+
+/* Neither channel nor engine: by a program inside. */
+static int by_commands(struct sending *j, struct sba_error *err)
+{
+	int rc = load(j, 0, 0, err);
+	return rc < 0 ? rc
+		      : sba_commands_put(j->s, j->folder, no_clobber(j), read_cargo, j, j->until,
+					 err);
 }
 
 static void tell(const struct sending *j, struct sba_transfer_report *ret)
@@ -271,14 +281,16 @@ int sba_send(struct sba_sandbox *s, const char *folder, const struct sba_cargo *
 		.until = sba_transfer_until(s, o ? o->timeout_ms : 0),
 	};
 	sba_buf_init(&j.dress.dirs, DIRS_MAX);
-	int rc = sba_files_channel(s, &j.hold, &j.channel, err);
-	if (rc == 0 && !j.channel)
+	int rc = sba_sandbox_check_path(s, folder, err);
+	if (rc == 0)
+		rc = sba_files_channel(s, &j.hold, &j.channel, err);
+	if (rc == 0 && !j.channel && s->engine)
 		rc = sba_fail(err, SBA_EUNSUPPORTED,
 			      "there is no channel to it, and nobody else who could put it in "
 			      "place whole");
-	if (rc == 0)
-		rc = find_stage(&j, err);
-	if (rc == 0)
+	if (rc == 0 && !j.channel)
+		rc = by_commands(&j, err);
+	else if (rc == 0 && (rc = find_stage(&j, err)) == 0)
 		rc = staged(&j, err);
 	unload(&j);
 	sba_channel_put_close(j.put);

@@ -45,8 +45,7 @@ int sba_session_new(struct sba_sandbox *s, struct sba_session **ret, struct sba_
 
 struct sba_until sba_session_until(const struct sba_session *n)
 {
-	const struct sba_engine *e = n->sandbox->engine;
-	return e ? sba_engine_until(e, OPEN_MS) : sba_until_in(OPEN_MS);
+	return sba_sandbox_until(n->sandbox, OPEN_MS);
 }
 
 /* ---- the watch ---- */

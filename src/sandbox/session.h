@@ -22,6 +22,11 @@ typedef int sba_session_open_fn(void *user, struct sba_until until, struct sba_c
 				struct sba_error *err);
 int sba_session_new_with(struct sba_sandbox *s, sba_session_open_fn *open, void *user,
 			 struct sba_session **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* A handle without an engine, of a backend; open NULL: it has no channel. The session's
+ * open_user is the sandbox. */
+int sba_sandbox_new_of(const struct sba_backend *backend, const char *name,
+		       sba_session_open_fn *open, struct sba_sandbox **ret,
+		       struct sba_error *err) SBA_MUST_CHECK;
 /* After every hold was released. Does not wait for an engine that hangs. NULL is
  * allowed. */
 void sba_session_free(struct sba_session *n);

@@ -149,8 +149,7 @@ static int ask_git(struct upload *u, struct sba_error *err)
 	if (!S_ISDIR(u->st.st_mode))
 		return sba_fail(err, SBA_EINVAL, "'%s' is no folder: git ignores nothing in it",
 				u->host_path);
-	int rc =
-		sba_git_files(u->host_path, sba_engine_until(u->s->engine, GIT_MS), &u->files, err);
+	int rc = sba_git_files(u->host_path, sba_sandbox_until(u->s, GIT_MS), &u->files, err);
 	if (rc == 0)
 		return sba_hint(
 			err, sba_fail(err, SBA_EINVAL, "'%s' is in no git work tree", u->host_path),

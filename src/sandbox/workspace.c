@@ -284,8 +284,8 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 		return sba_fail_errno(err, SBA_ENOTFOUND, errno, "workspace '%s'", host_dir);
 	if (!S_ISDIR(st.st_mode))
 		return sba_fail(err, SBA_EINVAL, "workspace '%s': not a directory", host_dir);
-	struct project p = { .dir = host_dir, .until = sba_engine_until(s->engine, GIT_MS) };
-	int rc = sba_inside_path(path ? path : SBA_DEFAULT_WORKSPACE, inside, err);
+	struct project p = { .dir = host_dir, .until = sba_sandbox_until(s, GIT_MS) };
+	int rc = sba_inside_path(path ? path : sba_sandbox_workdir(s), inside, err);
 	if (rc == 0 && strcmp(inside, "/") == 0)
 		rc = sba_fail(err, SBA_EREFUSED, "a workspace does not replace the sandbox's root");
 	if (rc == 0)
