@@ -28,8 +28,7 @@ struct build {
 /* What the builder says of itself between the lines of a step. */
 static bool is_builders_own(const char *line)
 {
-	return sba_starts_with(line, " --->") || sba_starts_with(line, "Removing intermediate") ||
-	       sba_starts_with(line, "\x1b[0m");
+	return sba_starts_with(line, " --->") || sba_starts_with(line, "Removing intermediate");
 }
 
 static void keep_output(struct build *b, const char *line)
@@ -42,16 +41,8 @@ static void keep_output(struct build *b, const char *line)
 	sba_buf_put(&b->output, line, len);
 }
 
-/* A line of the builder's output, without its end. */
-static void output_line(struct build *b, const char *text, size_t len)
+static void output_line(struct build *b, const char *line)
 {
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-		len--;
-	if (len == 0)
-		return;
-	char line[512];
-	snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1),
-		 text);
 	if (sba_starts_with(line, "Step ")) {
 		snprintf(b->step, sizeof(b->step), "%.150s", line);
 		sba_buf_reset(&b->output);
@@ -63,11 +54,31 @@ static void output_line(struct build *b, const char *text, size_t len)
 	sba_image_tell(b->options, b->name, line, true);
 }
 
+/* Without the colours in which the builder wraps what comes on stderr, ends of lines
+ * included. */
+static void copy_plain(char *to, size_t size, const char *from, size_t len)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < len && n + 1 < size; i++) {
+		if (from[i] == '\x1b' && i + 1 < len && from[i + 1] == '[')
+			i += 2 + strcspn(from + i + 2, "mK\n");
+		else if (from[i] != '\r')
+			to[n++] = from[i];
+	}
+	to[n] = '\0';
+}
+
 static int build_line(void *user, const json_t *line)
 {
-	const json_t *text = json_object_get(line, "stream");
-	if (json_is_string(text))
-		output_line(user, json_string_value(text), json_string_length(text));
+	const char *text = sba_json_str(line, "stream");
+	while (text && *text) {
+		char plain[512];
+		size_t len = strcspn(text, "\n");
+		copy_plain(plain, sizeof(plain), text, len);
+		if (*plain)
+			output_line(user, plain);
+		text += len + (text[len] == '\n');
+	}
 	return 0;
 }
 
