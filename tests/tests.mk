@@ -148,7 +148,11 @@ check-analyzer: ## gcc -fanalyzer without a word
 
 .PHONY: images
 images: all ## build the pinned images that are missing
-	$(Q)ci/images
+	$(Q)ci/build-images
+
+.PHONY: package
+package: ## the .deb and the source archive, in build/package
+	$(Q)ci/build-package
 
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz

@@ -47,6 +47,9 @@ struct sba_image_options {
 		*ca_file; /* PEM bundle for the build's downloads; leaves no trace in the image */
 	bool no_cache;
 	bool rebuild; /* build even if the tag is there */
+	/* The folder of docker's config.json, where the credentials for registries are
+	 * (helpers that it names are run); NULL: we are nobody there. */
+	const char *docker_config;
 	sba_image_progress_fn *progress;
 	void *user;
 	uint64_t reserved[8];
@@ -63,6 +66,29 @@ SBA_API int sba_image_make(struct sba_engine *e, const struct sba_images *i, con
 SBA_API int sba_image_warm(struct sba_engine *e, const struct sba_images *i, const char *name,
 			   const struct sba_image_options *options, struct sba_error *err);
 
+/* ---- the lock: which digests the tags stand for ---- */
+
+struct sba_image_lock;
+/* Reads the text of a lock file; NULL: an empty one. `name` is what errors call it.
+ * SBA_ECONFIG: broken, and where. */
+SBA_API int sba_image_lock_open(const char *json, const char *name, struct sba_image_lock **ret,
+				struct sba_error *err);
+SBA_API void sba_image_lock_close(struct sba_image_lock *l); /* NULL is allowed */
+/* As it belongs into a file; the same for the same content. The caller frees; NULL when
+ * out of memory. */
+SBA_API char *sba_image_lock_text(const struct sba_image_lock *l);
+/* The digest that a reference is locked to; NULL: it is not. Lent until it is added again. */
+SBA_API const char *sba_image_lock_digest(const struct sba_image_lock *l, const char *ref);
+/* Asks the registry what the tag stands for now, for each platform, and keeps it. */
+SBA_API int sba_image_lock_add(struct sba_image_lock *l, const char *ref,
+			       const struct sba_image_options *options, struct sba_error *err);
+/* Whether the registry has what is locked: SBA_ENOTFOUND: no such tag there;
+ * SBA_EIMAGE: another digest, or the reference is not locked. */
+SBA_API int sba_image_lock_verify(const struct sba_image_lock *l, const char *ref,
+				  const struct sba_image_options *options, struct sba_error *err);
+
+/* ---- an image to start ---- */
+
 /* missing: pull only if it is not here; always; never: SBA_EIMAGE if it is not
  * here. A reference without a registry is never pulled: SBA_EIMAGE with a hint. */
 enum sba_pull { SBA_PULL_MISSING, SBA_PULL_NEVER, SBA_PULL_ALWAYS };
@@ -70,6 +96,37 @@ enum sba_pull { SBA_PULL_MISSING, SBA_PULL_NEVER, SBA_PULL_ALWAYS };
  * words. */
 SBA_API int sba_image_ensure(struct sba_engine *e, const char *ref, enum sba_pull pull,
 			     const struct sba_image_options *options, struct sba_error *err);
+
+/* What is wanted, and of which lock (NULL: none). */
+struct sba_image_wanted {
+	const char *ref;
+	enum sba_pull pull;
+	const struct sba_image_lock *lock;
+	bool locked; /* nothing but what the lock has */
+	const struct sba_image_options *options;
+};
+struct sba_image_settled {
+	char ref[256];   /* to make sandboxes of: an id where the lock has it */
+	bool built_here; /* the lock has another: this one was built on this engine */
+};
+/* Makes sure that it is here, pulled by its digest where it is locked. SBA_EREFUSED: what
+ * is here under that name is not what the lock has, and was not built here. */
+SBA_API int sba_image_settle(struct sba_engine *e, const struct sba_image_wanted *wanted,
+			     struct sba_image_settled *ret, struct sba_error *err);
+
+/* ---- publishing ---- */
+
+/* Bytes, with the NUL at its end. */
+enum { SBA_IMAGE_DIGEST_MAX = 72 };
+/* The digest that the tag stands for in the registry. SBA_ENOTFOUND: it has no such tag. */
+SBA_API int sba_image_published(const char *ref, const struct sba_image_options *options,
+				char ret[SBA_IMAGE_DIGEST_MAX], struct sba_error *err);
+/* Pushes what is here under that name, and looks into the registry whether it is what
+ * the tag stands for now. The lock (may be NULL) has it then. SBA_EEXIST: the registry
+ * has that tag already, unless `force`. */
+SBA_API int sba_image_publish(struct sba_engine *e, const char *ref, struct sba_image_lock *lock,
+			      bool force, const struct sba_image_options *options,
+			      struct sba_error *err);
 
 /* One of them; strings are lent with the list. */
 struct sba_image_info {

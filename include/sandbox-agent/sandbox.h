@@ -24,6 +24,7 @@ struct sba_sandbox_options {
 	const char *prefix;         /* NULL: SBA_DEFAULT_PREFIX */
 	const char *tag;            /* a word for filtering; NULL: none */
 	const char *image;          /* reference; required, must be on the engine */
+	const char *image_id;       /* the very image that is meant by it; NULL: it says enough */
 	const char *user;           /* NULL: the image's */
 	const char *agent;          /* name of the driver that will live here; NULL: none */
 	const char *const *program; /* what the driver `command` runs; NULL-ended; NULL: none */

@@ -217,6 +217,12 @@ void sba_child_kill(pid_t pid);
  * nobody's to wait for, as where the program ignores SIGCHLD. */
 int sba_child_wait(pid_t pid, struct sba_until until, int *ret_status,
 		   struct sba_error *err) SBA_MUST_CHECK;
+/* Runs one (argv NULL-ended; argv[0] is looked up in PATH, no shell takes part) with
+ * `input` as its stdin, NULL: an empty one, and all of its stdout in `output`, whose
+ * ceiling fails it; stderr goes where ours goes. SBA_ENOTFOUND: it cannot
+ * be run. On failure it is ended. */
+int sba_child_run(const char *const *argv, const char *input, struct sba_until until,
+		  struct sba_buf *output, int *ret_status, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- addresses of names (lookup.c) ---- */
 

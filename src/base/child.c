@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs of this host: started without what is ours, and waited for under a deadline. */
+/* Programs of this host: started without what is ours, heard out, and waited for under a
+ * deadline. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -7,6 +8,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,4 +104,74 @@ int sba_child_wait(pid_t pid, struct sba_until until, int *ret_status, struct sb
 		if (rc < 0)
 			return rc;
 	}
+}
+
+/* ---- running one ---- */
+
+/* Whole before it starts: one that does not read its stdin blocks nobody. */
+static int open_input(const char *input, struct sba_error *err)
+{
+	SBA_CLOSE int fd = memfd_create("input", MFD_CLOEXEC);
+	if (fd < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "memfd");
+	int rc = sba_write_all(fd, input, strlen(input), err);
+	if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		rc = sba_fail_errno(err, SBA_EIO, errno, "lseek");
+	return rc < 0 ? rc : sba_move_fd(&fd);
+}
+
+static int read_all(int fd, struct sba_buf *b, struct sba_until until, struct sba_error *err)
+{
+	for (;;) {
+		char piece[4096];
+		int rc = sba_wait_fd(fd, POLLIN, until, err);
+		if (rc < 0)
+			return rc;
+		ssize_t n = read(fd, piece, sizeof(piece));
+		if (n > 0)
+			sba_buf_put(b, piece, (size_t)n);
+		explicit_bzero(piece, sizeof(piece));
+		if (n < 0 && errno != EINTR)
+			return sba_fail_errno(err, SBA_EIO, errno, "read");
+		if (n == 0)
+			return 0;
+		rc = sba_buf_check(b, "its output", err);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+static int hear(const struct sba_spawn *program, int out, struct sba_until until,
+		struct sba_buf *output, int *ret_status, struct sba_error *err)
+{
+	pid_t pid;
+	int failed = sba_child_spawn(program, &pid);
+	close(program->out);
+	if (failed)
+		return sba_fail_errno(err, SBA_ENOTFOUND, failed, "it cannot be run");
+	int rc = read_all(out, output, until, err);
+	if (rc == 0)
+		rc = sba_child_wait(pid, until, ret_status, err);
+	if (rc < 0)
+		sba_child_kill(pid);
+	return rc;
+}
+
+int sba_child_run(const char *const *argv, const char *input, struct sba_until until,
+		  struct sba_buf *output, int *ret_status, struct sba_error *err)
+{
+	int ends[2];
+	SBA_CLOSE int in = input ? open_input(input, err) : -1;
+	if (input && in < 0)
+		return in;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "pipe");
+	SBA_CLOSE int out = ends[0];
+	const struct sba_spawn program = {
+		.argv = argv,
+		.in = input ? in : SBA_SPAWN_NULL,
+		.out = ends[1],
+		.err = SBA_SPAWN_OURS,
+	};
+	return hear(&program, out, until, output, ret_status, err);
 }

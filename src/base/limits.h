@@ -116,6 +116,11 @@ enum {
 	SBA_HTTP_CLIENT_IDLE_CONNECTIONS = 16,   /* kept for the next call */
 	SBA_SSE_EVENT_MAX = SBA_MIB,             /* data of one server-sent event */
 
+	/* registries of images */
+	SBA_REGISTRY_BODY_MAX = 4 * SBA_MIB, /* a manifest; what the specification allows */
+	SBA_REGISTRY_ERROR_MAX = 64 * SBA_KIB,
+	SBA_REGISTRY_MOVES_MAX = 3, /* redirections followed */
+
 	/* relay */
 	SBA_RELAY_SILENCE_MS = 600 * 1000,      /* an upstream that says nothing */
 	SBA_RELAY_TARGET_MAX = 2048,            /* path and query of a request */

@@ -105,11 +105,13 @@ struct cli {
 	struct cli_look look;
 	struct cli_status status;
 	struct sba_cancel *cancel;
-	struct sba_engine *engine; /* by cli_engine() */
-	struct sba_images *images; /* by cli_images() */
-	struct sba_config *config; /* by cli_config() */
-	char *audit_root;          /* by cli_audit_root(), where nothing names one */
-	char *secret;              /* a copy of the key that was read: no message shows it */
+	struct sba_engine *engine;   /* by cli_engine() */
+	struct sba_images *images;   /* by cli_images() */
+	struct sba_image_lock *lock; /* by cli_lock(); NULL: there is none */
+	char *docker_folder;         /* by cli_docker_folder() */
+	struct sba_config *config;   /* by cli_config() */
+	char *audit_root;            /* by cli_audit_root(), where nothing names one */
+	char *secret;                /* a copy of the key that was read: no message shows it */
 	/* What option values came from elsewhere than the command line. */
 	struct cli_origin {
 		const char *option, *origin,
@@ -158,6 +160,8 @@ extern const struct cli_command cli_command_image_tag, cli_command_image_build;
 extern const struct cli_command cli_command_image_pull, cli_command_image_ls;
 extern const struct cli_command cli_command_image_check, cli_command_image_rm;
 extern const struct cli_command cli_command_image_save, cli_command_image_load;
+extern const struct cli_command cli_command_image_push, cli_command_image_lock;
+extern const struct cli_command cli_command_image_verify;
 extern const struct cli_command cli_command_pool_fill, cli_command_pool_ls, cli_command_pool_drain;
 extern const struct cli_command cli_command_audit_ls, cli_command_audit_show;
 extern const struct cli_command cli_command_audit_report, cli_command_audit_path;
@@ -380,7 +384,6 @@ void cli_term_winch_drain(int fd);
 /* ---- the engine and what is on it (connect.c) ---- */
 
 int cli_engine(struct cli *cli, struct sba_error *err);
-int cli_images(struct cli *cli, struct sba_error *err);
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
 /* CVE-2024-21626: a leaked descriptor let a container out. */
 #define CLI_RUNC_OLD                                                                               \
@@ -417,6 +420,21 @@ struct cli_build {
 	char last[256]; /* a log: the line before; a terminal: the step under way */
 };
 void cli_build_progress(void *user, const struct sba_progress *p);
+
+/* ---- what is pinned (pins.c) ---- */
+
+int cli_images(struct cli *cli, struct sba_error *err);
+/* The lock file, if there is one. */
+int cli_lock(struct cli *cli, struct sba_error *err);
+/* Where it is or belongs: as --lock (NULL: not given) says, the configuration, beside the
+ * versions.json that is named there, or where the program was installed; NULL: nowhere.
+ * *ret_named: somebody named it. The caller frees. */
+int cli_lock_path(struct cli *cli, const char *option, char **ret, bool *ret_named,
+		  struct sba_error *err);
+/* *ret stays as it is where there is no file, unless there must be. */
+int cli_lock_read(const char *path, bool must, struct sba_image_lock **ret, struct sba_error *err);
+/* Where docker's config.json is; NULL: nowhere. Lent. */
+const char *cli_docker_folder(struct cli *cli);
 
 /* ---- the pinned images (image.c, image_check.c) ---- */
 
@@ -468,6 +486,7 @@ int cli_way_open(struct cli *cli, const struct cli_way *w, struct sba_sandbox *s
 
 struct cli_spawn {
 	struct cli_way way; /* first: its table counts from here */
+	bool locked;        /* no image but what the lock file has */
 	const char *image, *pull, *name, *tag, *workspace, *user, *runtime, *network;
 	const char *permissions, *mcp;
 	char *mcp_text, *mcp_names; /* by cli_spawn(), for as long as it works */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine, the pinned images and the sandboxes that a command works on. */
+/* The engine and the sandboxes that a command works on. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { VERSIONS_FILE_MAX = 1 << 20 };
 
 /* 0 is "none" in the configuration and the default in options. */
 static int64_t timeout_of(const struct cli *cli, const char *key)
@@ -46,28 +44,6 @@ int cli_engine(struct cli *cli, struct sba_error *err)
 			 "does an engine listen there?  it is asked for by -H, DOCKER_HOST or "
 			 "docker context use");
 	return rc;
-}
-
-int cli_images(struct cli *cli, struct sba_error *err)
-{
-	if (cli->images)
-		return 0;
-	struct sba_config_value v = { 0 };
-	CLI_FREE char *text = NULL;
-	size_t len;
-	int rc = cli_config(cli, err);
-	if (rc < 0)
-		return rc;
-	const char *path = sba_config_get(cli->config, "versions", NULL, &v) ? v.text : NULL;
-	if (path)
-		rc = cli_read_file(path, VERSIONS_FILE_MAX, &text, &len, err);
-	if (rc < 0) {
-		struct sba_error why = *err;
-		char hint[SBA_ERROR_HINT_MAX];
-		snprintf(hint, sizeof(hint), "%.400s names it", v.origin);
-		return cli_fail(err, SBA_ECONFIG, hint, "%s", why.text);
-	}
-	return sba_images_open(text, text ? path : "versions.json", &cli->images, err);
 }
 
 /* Names have a made-up end: the beginning of exactly one is taken for it. */
@@ -176,12 +152,16 @@ void cli_close(struct cli *cli)
 {
 	cli_status_clear(&cli->status);
 	sba_images_close(cli->images);
+	sba_image_lock_close(cli->lock);
+	free(cli->docker_folder);
 	sba_engine_close(cli->engine);
 	sba_config_free(cli->config);
 	free(cli->audit_root);
 	cli_forget_secret(cli);
 	/* The token outlives us all: a signal may still come. */
 	cli->images = NULL;
+	cli->lock = NULL;
+	cli->docker_folder = NULL;
 	cli->engine = NULL;
 	cli->config = NULL;
 	cli->audit_root = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `image tag` and `image pull`, and what the commands about pinned images share. */
+/* `image tag`, and what the commands about pinned images share. */
 #include "cli.h"
 
 #include <string.h>
@@ -83,36 +83,3 @@ void cli_image_done(struct cli *cli, const char *ref, const char *what, time_t s
 	cli_time((time(NULL) - since) * 1000, time_taken, sizeof(time_taken));
 	cli_note(cli, "%s %s  %s  %s", cli_mark(&cli->look, CLI_MARK_OK), ref, what, time_taken);
 }
-
-/* ---- pull ---- */
-
-static int pull_one(struct cli *cli, const char *name, const void *options, struct sba_error *err)
-{
-	(void)options;
-	struct cli_build progress = { .cli = cli, .details = true };
-	struct sba_image_options io = { .progress = cli_build_progress, .user = &progress };
-	time_t since = time(NULL);
-	const char *ref;
-	int rc = cli_image_ref(cli, name, &ref, err);
-	if (rc == 0)
-		rc = cli_engine(cli, err);
-	if (rc == 0)
-		rc = sba_image_ensure(cli->engine, ref, SBA_PULL_ALWAYS, &io, err);
-	if (rc == 0)
-		cli_image_done(cli, ref, "pulled", since);
-	return rc;
-}
-
-static int pull(struct cli *cli, const void *options, const struct cli_args *args)
-{
-	return cli_image_each(cli, args, options, pull_one);
-}
-
-const struct cli_command cli_command_image_pull = {
-	.name = "image pull",
-	.args = "[AGENT...|all]",
-	.help = "pulls from the registry",
-	.example = "sandbox-agent image pull claude",
-	.max_args = -1,
-	.run = pull,
-};

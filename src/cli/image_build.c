@@ -47,6 +47,7 @@ static struct sba_image_options library_options(struct job *j)
 	const struct build_options *o = j->crew->options;
 	return (struct sba_image_options){
 		.ca_file = o->ca_file,
+		.docker_config = cli_docker_folder(j->crew->cli),
 		.no_cache = o->no_cache && j->asked,
 		.rebuild = (o->rebuild || o->no_cache) && j->asked,
 		.progress = show,

@@ -15,6 +15,7 @@ const struct cli_option cli_spawn_options[] = {
 	  0 },
 	{ "pull", 0, CLI_STRING, "missing|never|always", "when to pull the image (missing)",
 	  FIELD(pull), 0 },
+	{ "locked", 0, CLI_FLAG, NULL, "no image but what the lock file has", FIELD(locked), 0 },
 	{ "name", 0, CLI_STRING, "NAME", "the sandbox's name (default: made up)", FIELD(name), 0 },
 	{ "tag", 0, CLI_STRING, "WORD", "a word for ps --filter tag=WORD", FIELD(tag), 0 },
 	{ "workspace", 'w', CLI_STRING, "DIR[:PATH]", "copies a folder in (to /workspace)",
@@ -46,31 +47,58 @@ static enum sba_pull pull_of(const char *word)
 	return word && !strcmp(word, "always") ? SBA_PULL_ALWAYS : SBA_PULL_MISSING;
 }
 
-/* The image, on the engine. */
-static int image_for(struct cli *cli, const struct cli_spawn *o, const char *agent,
-		     const char **ret_ref, struct sba_error *err)
+/* What a sandbox is made of: the name for people, the image itself. */
+struct image {
+	const char *ref;
+	struct sba_image_settled settled;
+};
+
+/* The image, on the engine, as the lock file has it. */
+static int settle(struct cli *cli, const struct cli_spawn *o, struct image *image,
+		  struct sba_error *err)
 {
 	struct cli_build build = { .cli = cli };
-	struct sba_image_options io = {
+	const struct sba_image_options io = {
 		.ca_file = o->way.ca_file,
+		.docker_config = cli_docker_folder(cli),
 		.progress = cli->json ? NULL : cli_build_progress,
 		.user = &build,
 	};
+	int rc = cli_lock(cli, err);
+	const struct sba_image_wanted wanted = {
+		.ref = image->ref,
+		.pull = pull_of(o->pull),
+		.lock = cli->lock,
+		.locked = o->locked,
+		.options = &io,
+	};
+	if (rc == 0)
+		rc = sba_image_settle(cli->engine, &wanted, &image->settled, err);
+	cli_status_clear(&cli->status);
+	if (rc == 0 && image->settled.built_here)
+		cli_note(cli,
+			 "image %s was built here: it is not the one in the lock file "
+			 "(--locked refuses it)",
+			 cli_short_ref(cli, image->ref));
+	return rc;
+}
+
+static int image_for(struct cli *cli, const struct cli_spawn *o, const char *agent,
+		     struct image *ret, struct sba_error *err)
+{
 	/* Any program: what our base has. */
 	const char *pinned = !agent || sba_agent_takes_program(agent) ? "base" : agent;
-	const char *ref = o->image;
-	int rc = ref ? 0 : cli_images(cli, err);
-	if (rc == 0 && !ref)
-		ref = sba_images_ref(cli->images, pinned);
-	if (rc == 0 && !ref)
+	ret->ref = o->image;
+	int rc = ret->ref ? 0 : cli_images(cli, err);
+	if (rc == 0 && !ret->ref)
+		ret->ref = sba_images_ref(cli->images, pinned);
+	if (rc == 0 && !ret->ref)
 		rc = cli_fail(err, SBA_ECONFIG, "name one:  --image REF",
 			      "no image is pinned for '%s'", agent);
 	if (rc == 0)
-		rc = sba_image_ensure(cli->engine, ref, pull_of(o->pull), &io, err);
-	cli_status_clear(&cli->status);
-	if (rc == 0)
-		*ret_ref = ref;
-	else if (rc == SBA_EIMAGE && !o->image)
+		rc = settle(cli, o, ret, err);
+	if (rc == SBA_EIMAGE && !o->image && strstr(err->text, "is not on the engine") &&
+	    !(cli->lock && sba_image_lock_digest(cli->lock, ret->ref)))
 		snprintf(err->hint, sizeof(err->hint), "make it:  sandbox-agent image build %s",
 			 pinned);
 	return rc;
@@ -78,14 +106,17 @@ static int image_for(struct cli *cli, const struct cli_spawn *o, const char *age
 
 /* The library's options, lent from o, image and env. */
 static struct sba_sandbox_options options_of(const struct cli *cli, const struct cli_spawn *o,
-					     const char *agent, const char *image,
+					     const char *agent, const struct image *image,
 					     const struct cli_env *env)
 {
 	return (struct sba_sandbox_options){
 		.name = o->name,
 		.prefix = cli->prefix,
 		.tag = o->tag,
-		.image = image,
+		.image = image->ref,
+		.image_id = image->ref && strcmp(image->settled.ref, image->ref) != 0
+				    ? image->settled.ref
+				    : NULL,
 		.user = o->user,
 		.agent = agent,
 		.program = o->program,
@@ -137,8 +168,8 @@ static int claim_or_create(struct cli *cli, const struct cli_spawn *o,
 	return explain(o, so.image, rc, err);
 }
 
-static int create(struct cli *cli, const struct cli_spawn *o, const char *agent, const char *image,
-		  struct sba_sandbox **ret, struct sba_error *err)
+static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
+		  const struct image *image, struct sba_sandbox **ret, struct sba_error *err)
 {
 	struct cli_env env = { 0 };
 	int rc = cli_env_collect_config(&env, cli, agent, err);
@@ -227,7 +258,7 @@ static void warn_of_runc(struct cli *cli)
 }
 
 /* All that can be known before anything is made, and the image. */
-static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, const char **ret_image,
+static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, struct image *ret_image,
 		   struct sba_error *err)
 {
 	int rc = agent            ? check_agent(o, agent, err)
@@ -249,14 +280,15 @@ static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, cons
 int cli_spawn_fill(struct cli *cli, struct cli_spawn *o, const char *agent, size_t count,
 		   size_t *ret_made, struct sba_error *err)
 {
-	const char *image = NULL;
+	struct image image = { 0 };
 	struct cli_env env = { 0 };
 	int rc = prepare(cli, o, agent, &image, err);
 	if (rc == 0)
 		rc = cli_env_collect(&env, &o->env_file, &o->env, err);
-	struct sba_sandbox_options so = options_of(cli, o, agent, image, &env);
+	struct sba_sandbox_options so = options_of(cli, o, agent, &image, &env);
 	if (rc == 0)
-		rc = explain(o, image, sba_pool_fill(cli->engine, &so, count, ret_made, err), err);
+		rc = explain(o, image.ref, sba_pool_fill(cli->engine, &so, count, ret_made, err),
+			     err);
 	cli_env_fini(&env);
 	cli_lodging_forget(o);
 	return rc;
@@ -288,11 +320,11 @@ int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int firs
 int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sba_sandbox **ret,
 	      struct sba_error *err)
 {
-	const char *image = NULL;
+	struct image image = { 0 };
 	struct sba_sandbox *s = NULL;
 	int rc = prepare(cli, o, agent, &image, err);
 	if (rc == 0)
-		rc = create(cli, o, agent, image, &s, err);
+		rc = create(cli, o, agent, &image, &s, err);
 	if (rc == 0 && agent)
 		rc = cli_lodging_place(o, agent, s, err);
 	cli_lodging_forget(o);

@@ -5,13 +5,9 @@
  */
 #include "config/private.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/limits.h"
 #include "engine/engine.h"
@@ -67,29 +63,6 @@ void sba_command_free(char **argv)
 
 /* ---- running it ---- */
 
-/* All of its output, which is more than a key if it is longer than that. */
-static int read_all(int fd, struct sba_buf *b, struct sba_until until, struct sba_error *err)
-{
-	for (;;) {
-		char piece[4096];
-		int rc = sba_wait_fd(fd, POLLIN, until, err);
-		if (rc < 0)
-			return rc;
-		ssize_t n = read(fd, piece, sizeof(piece));
-		if (n > 0)
-			sba_buf_put(b, piece, (size_t)n);
-		explicit_bzero(piece, sizeof(piece));
-		if (n < 0 && errno != EINTR)
-			return sba_fail_errno(err, SBA_EIO, errno, "read");
-		if (n == 0)
-			return 0;
-		if (b->failed == SBA_ENOMEM)
-			return sba_fail_nomem(err);
-		if (b->failed)
-			return sba_fail(err, SBA_ELIMIT, "it printed more than a key");
-	}
-}
-
 static int verdict(int status, const struct sba_buf *b, struct sba_error *err)
 {
 	if (WIFSIGNALED(status))
@@ -108,26 +81,13 @@ static int verdict(int status, const struct sba_buf *b, struct sba_error *err)
 static int run(const char *const *argv, struct sba_until until, struct sba_buf *b,
 	       struct sba_error *err)
 {
-	int ends[2], status = 0;
-	pid_t pid;
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "pipe");
-	SBA_CLOSE int in = ends[0];
-	const struct sba_spawn program = {
-		.argv = argv, .in = SBA_SPAWN_NULL, .out = ends[1], .err = SBA_SPAWN_OURS
-	};
-	int failed = sba_child_spawn(&program, &pid);
-	close(ends[1]);
-	if (failed)
-		return sba_fail_errno(err, SBA_ECONFIG, failed, "it cannot be run");
-	int rc = read_all(in, b, until, err);
-	if (rc == 0)
-		rc = sba_child_wait(pid, until, &status, err);
-	if (rc < 0) {
-		sba_child_kill(pid);
-		return rc;
-	}
-	return verdict(status, b, err);
+	int status = 0;
+	int rc = sba_child_run(argv, NULL, until, b, &status, err);
+	if (rc == SBA_ELIMIT)
+		return sba_fail(err, rc, "it printed more than a key");
+	if (rc == SBA_ENOTFOUND)
+		return err ? (err->code = SBA_ECONFIG) : SBA_ECONFIG;
+	return rc < 0 ? rc : verdict(status, b, err);
 }
 
 int sba_key_command(const char *const *argv, int64_t timeout_ms, struct sba_cancel *cancel,

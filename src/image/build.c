@@ -106,8 +106,10 @@ static int find_debian(struct build *b, char ret[SBA_REF_MAX], struct sba_error 
 	if (here != 0)
 		return here < 0 ? here : 0;
 	snprintf(ret, SBA_REF_MAX, "%s", pinned);
-	int rc = sba_image_pull(b->engine, pinned, NULL, NULL, NULL,
-				sba_engine_until(b->engine, SBA_IMAGE_WORK_MS), err);
+	int rc = sba_image_ref_has_registry(pinned)
+			 ? sba_image_fetch(b->engine, pinned, pinned, b->options, err)
+			 : sba_image_pull(b->engine, pinned, NULL, NULL, NULL,
+					  sba_engine_until(b->engine, SBA_IMAGE_WORK_MS), err);
 	if (rc < 0)
 		sba_hint(err, rc,
 			 "no registry within reach?  ci/bootstrap makes a base of its own");

@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+int sba_image_get(struct sba_engine *e, const char *ref, json_t **ret, struct sba_error *err)
+{
+	return sba_image_inspect(e, ref, sba_engine_until(e, SBA_IMAGE_LOOK_MS), ret, err);
+}
+
 int sba_image_present(struct sba_engine *e, const char *ref, struct sba_error *err)
 {
 	SBA_JSON json_t *found = NULL;
 	struct sba_error why;
-	int rc = sba_image_inspect(e, ref, sba_engine_until(e, SBA_IMAGE_LOOK_MS), &found, &why);
+	int rc = sba_image_get(e, ref, &found, &why);
 	if (rc == SBA_ENOTFOUND)
 		return 0;
 	if (rc < 0) {
@@ -71,6 +76,24 @@ static int pull_line(void *user, const json_t *line)
 	return 0;
 }
 
+int sba_image_fetch(struct sba_engine *e, const char *ref, const char *shown,
+		    const struct sba_image_options *options, struct sba_error *err)
+{
+	SBA_ACCOUNT struct sba_image_account a;
+	struct pull p = { .options = options, .ref = shown };
+	char *auth = NULL;
+	int rc = sba_image_account_open(ref, options, &a, err);
+	if (rc == 0)
+		rc = sba_credentials_header(&a.credentials, a.ref.host, &auth, err);
+	if (rc == 0)
+		rc = sba_image_pull(e, ref, auth, pull_line, &p,
+				    sba_engine_until(e, SBA_IMAGE_WORK_MS), err);
+	if (auth)
+		explicit_bzero(auth, strlen(auth));
+	free(auth);
+	return sba_image_advise(ref, rc, err);
+}
+
 /* Debian's and other official images have no registry in their name, yet docker
  * pulls them; only a name in our own repository is surely local. */
 static bool never_pulled(const char *ref)
@@ -90,9 +113,7 @@ int sba_image_ensure(struct sba_engine *e, const char *ref, enum sba_pull pull,
 			return sba_hint(err, rc, "build it:  sandbox-agent image build");
 		return sba_hint(err, rc, "get it:  docker pull %s", ref);
 	}
-	struct pull p = { .options = options, .ref = ref };
-	return sba_image_pull(e, ref, NULL, pull_line, &p, sba_engine_until(e, SBA_IMAGE_WORK_MS),
-			      err);
+	return sba_image_fetch(e, ref, ref, options, err);
 }
 
 struct sba_image_list {

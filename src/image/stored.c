@@ -107,7 +107,7 @@ int sba_image_id(struct sba_engine *e, const char *ref, char ret[SBA_IMAGE_ID_MA
 		 struct sba_error *err)
 {
 	SBA_JSON json_t *image = NULL;
-	int rc = sba_image_inspect(e, ref, sba_engine_until(e, SBA_IMAGE_LOOK_MS), &image, err);
+	int rc = sba_image_get(e, ref, &image, err);
 	const char *id = rc == 0 ? sba_json_str(image, "Id") : NULL;
 	if (rc == 0)
 		snprintf(ret, SBA_IMAGE_ID_MAX, "%s", id ? id : "");

@@ -170,7 +170,8 @@ static bool is_root(const char *user)
 static int look_at_image(struct sba_making *m, struct sba_error *err)
 {
 	SBA_JSON json_t *image = NULL;
-	int rc = sba_image_inspect(m->engine, m->o.image, m->until, &image, err);
+	int rc = sba_image_inspect(m->engine, m->o.image_id ? m->o.image_id : m->o.image, m->until,
+				   &image, err);
 	if (rc == SBA_ENOTFOUND) {
 		rc = sba_fail(err, SBA_EIMAGE, "image '%s' is not on the engine", m->o.image);
 		return sba_hint(err, rc, "see what is there:  sandbox-agent image ls");

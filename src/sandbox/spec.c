@@ -132,11 +132,12 @@ int sba_spec_sandbox(const struct sba_making *m, json_t **ret, struct sba_error 
 			  "PidsLimit", (json_int_t)m->o.pids, "NanoCpus",
 			  (json_int_t)(m->o.cpus * 1e9), "LogConfig", "Type", "none");
 	bool attachable = sba_spec_attachable(m);
-	json_t *spec = json_pack("{s:s, s:o, s:[ss], s:[], s:o, s:{s:[s]}, s:o, s:b, s:b}", "Image",
-				 m->o.image, "Labels", sba_labels_with_role(m->labels, "sandbox"),
-				 "Entrypoint", SBA_GUEST_PATH, "idle", "Cmd", "Env", env,
-				 "Healthcheck", "Test", "NONE", "HostConfig", host, "OpenStdin",
-				 attachable, "StdinOnce", attachable);
+	json_t *spec =
+		json_pack("{s:s, s:o, s:[ss], s:[], s:o, s:{s:[s]}, s:o, s:b, s:b}", "Image",
+			  m->o.image_id ? m->o.image_id : m->o.image, "Labels",
+			  sba_labels_with_role(m->labels, "sandbox"), "Entrypoint", SBA_GUEST_PATH,
+			  "idle", "Cmd", "Env", env, "Healthcheck", "Test", "NONE", "HostConfig",
+			  host, "OpenStdin", attachable, "StdinOnce", attachable);
 	if (!spec)
 		return sba_fail_nomem(err);
 	/* Docker takes it from the sidecar and refuses another, Podman makes one up. */
