@@ -112,6 +112,7 @@ const char *live_fake_image(void);
 /* ---- the program (live_child.c) ---- */
 
 struct live_start {
+	const char *program;     /* another one than ours; looked up in PATH; NULL: ours */
 	const char *const *argv; /* after the program's name, NULL-ended */
 	const char *input;       /* for stdin; NULL: /dev/null */
 	size_t input_len;        /* 0: strlen */

@@ -49,7 +49,7 @@ static void put_env(const char *const *env)
 
 static void become(const struct live_start *o, const char *path, const int fds[3])
 {
-	const char *argv[CHILD_ARGS_MAX] = { "sandbox-agent" };
+	const char *argv[CHILD_ARGS_MAX] = { o->program ? o->program : "sandbox-agent" };
 	for (size_t i = 0; o->argv[i] && i + 2 < CHILD_ARGS_MAX; i++)
 		argv[i + 1] = o->argv[i];
 	for (int i = 0; i < 3; i++)
@@ -60,7 +60,10 @@ static void become(const struct live_start *o, const char *path, const int fds[3
 	signal(SIGPIPE, SIG_DFL);
 	if (o->uid && (setgroups(0, NULL) < 0 || setgid(o->uid) < 0 || setuid(o->uid) < 0))
 		_exit(99);
-	execv(path, (char **)(uintptr_t)argv);
+	if (o->program)
+		execvp(o->program, (char **)(uintptr_t)argv);
+	else
+		execv(path, (char **)(uintptr_t)argv);
 	_exit(98);
 }
 

@@ -94,6 +94,8 @@ static struct sample sample_of(const struct cli_option *o)
 		return (struct sample){ { "11", "12", "13" } };
 	case CLI_DOUBLE:
 		return (struct sample){ { "1.5", "2.5", "3.5" } };
+	case CLI_FLAG:
+		return (struct sample){ { "true", "false", "true" } };
 	default:
 		break;
 	}
@@ -134,7 +136,8 @@ static void assert_field(const struct cli_option *o, const void *options, const 
 		assert_string_equal(((const struct cli_list *)field)->v[0], expected);
 		return;
 	case CLI_FLAG:
-		fail_msg("--%s: no flag is expected", o->name);
+		assert_int_equal(*(const bool *)field, !strcmp(expected, "true"));
+		return;
 	}
 	assert_int_equal(*(const int64_t *)field, n);
 }
@@ -154,7 +157,8 @@ static void check_option(const struct cli_command *c, const struct cli_option *o
 {
 	struct sample of = sample_of(o);
 	char text[128], option[64];
-	bool number = s->type == SBA_SETTING_COUNT, list = s->type == SBA_SETTING_LIST;
+	bool number = s->type == SBA_SETTING_COUNT || s->type == SBA_SETTING_BOOL;
+	bool list = s->type == SBA_SETTING_LIST;
 	snprintf(text, sizeof(text), "{\"%s\": %s%s%s}", s->key,
 		 list     ? "[\""
 		 : number ? ""
@@ -164,7 +168,9 @@ static void check_option(const struct cli_command *c, const struct cli_option *o
 		 : number ? ""
 			  : "\"");
 	snprintf(option, sizeof(option), "--%s", o->name);
-	const char *const none[] = { NULL }, *const given[] = { option, of.v[2], NULL };
+	const char *const none[] = { NULL }, *const given[] = {
+		option, o->type == CLI_FLAG ? NULL : of.v[2], NULL
+	};
 	struct line l;
 	write_config(text);
 	line_begin(&l, c, none);
