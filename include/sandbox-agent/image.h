@@ -104,10 +104,13 @@ struct sba_image_wanted {
 	const struct sba_image_lock *lock;
 	bool locked; /* nothing but what the lock has */
 	const struct sba_image_options *options;
+	uint64_t reserved[8];
 };
+/* What came of it. */
 struct sba_image_settled {
 	char ref[256];   /* to make sandboxes of: an id where the lock has it */
 	bool built_here; /* the lock has another: this one was built on this engine */
+	uint64_t reserved[8];
 };
 /* Makes sure that it is here, pulled by its digest where it is locked. SBA_EREFUSED: what
  * is here under that name is not what the lock has, and was not built here. */
