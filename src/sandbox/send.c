@@ -216,10 +216,17 @@ static int check_guests_way(const struct sending *j, struct sba_error *err)
 	return 0;
 }
 
+static bool sent_nothing(const struct sending *j)
+{
+	return j->report.files + j->report.directories + j->report.symlinks == 0;
+}
+
 /* The engine says that it is done, and the guest has found nothing. */
 static int once_more(struct sending *j, struct sba_error *err)
 {
 	bool again;
+	if (j->cargo->tar && sent_nothing(j))
+		return 0;
 	if (j->cargo->tar)
 		return sba_fail(err, SBA_EENGINE,
 				"the engine says that it is done, and nothing is "

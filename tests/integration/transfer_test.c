@@ -401,6 +401,23 @@ static void cp_takes_and_yields_tars(void **state)
 		      "x\nd/f\n1\n1000\n");
 }
 
+static void a_tar_of_nothing_is_no_error(void **state)
+{
+	static const char nothing[1024]; /* the end of a tar */
+	static const char *const to[] = { BOX ":/tmp", BOX ":/media", BOX ":/dev/shm" };
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(to); i++) {
+		LIVE_CHILD c;
+		live_start(&c, &(struct live_start){
+				       .argv = (const char *const[]){ "cp", "-", to[i], NULL },
+				       .input = nothing,
+				       .input_len = sizeof(nothing),
+			       });
+		live_child_end(&c, 30000);
+		live_assert_says(&c, 0, "0 files");
+	}
+}
+
 /* As `docker cp NAME:FOLDER/. -`; on a tmpfs the guest makes the tar. */
 static void a_tar_of_what_is_in_a_folder_has_not_its_name(void **state)
 {
@@ -515,6 +532,7 @@ int main(void)
 		LIVE_STEP(a_reader_that_stops_does_not_lock_the_sandbox),
 		LIVE_STEP(an_engine_that_goes_in_the_middle_leaves_nothing_here),
 		LIVE_STEP(cp_takes_and_yields_tars),
+		LIVE_STEP(a_tar_of_nothing_is_no_error),
 		LIVE_STEP(a_tar_of_what_is_in_a_folder_has_not_its_name),
 		LIVE_STEP(cp_merges_and_keeps_and_excludes),
 		LIVE_STEP(a_copy_to_nowhere_says_so_at_once_whatever_its_size),
