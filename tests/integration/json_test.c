@@ -17,33 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Every line by the one table, or (NULL) by its "type", which must be among `types`. */
-static void check_lines(const struct live_child *c, const char *table, const char *types)
-{
-	size_t i;
-	json_t *line;
-	SBA_JSON json_t *lines = live_json_lines(c);
-	json_array_foreach(lines, i, line)
-	{
-		const char *type = json_string_value(json_object_get(line, "type"));
-		if (!table)
-			assert_non_null(strstr(types, type));
-		json_doc_check(table ? table : type, line);
-	}
-}
-
-/* What the words of a command line print, line by line, is what the table says; it is
- * expected to print some, and to exit with that status. */
-#define PRINTS_AND_EXITS(status, table, types, ...)                                                \
-	do {                                                                                       \
-		LIVE_CHILD child;                                                                  \
-		RUN(&child, "--json", __VA_ARGS__);                                                \
-		live_assert_says(&child, status, NULL);                                            \
-		assert_true(child.out.len > 0);                                                    \
-		check_lines(&child, table, types);                                                 \
-	} while (0)
-#define PRINTS(table, ...) PRINTS_AND_EXITS(0, table, "", __VA_ARGS__)
-
 static void commands_without_a_sandbox(void **state)
 {
 	(void)state;

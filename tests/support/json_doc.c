@@ -180,3 +180,17 @@ void json_doc_check(const char *table, const json_t *object)
 	}
 	check_keys(table, "", object);
 }
+
+void json_doc_check_lines(const struct live_child *c, const char *table, const char *types)
+{
+	size_t i;
+	json_t *line;
+	SBA_JSON json_t *lines = live_json_lines(c);
+	json_array_foreach(lines, i, line)
+	{
+		const char *type = json_string_value(json_object_get(line, "type"));
+		if (!table && (!type || !strstr(types, type)))
+			fail_msg("a line of type %s, not of %s", type ? type : "none", types);
+		json_doc_check(table ? table : type, line);
+	}
+}
