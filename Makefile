@@ -54,7 +54,7 @@ INSIDE    := $(wildcard src/drivers/inside/*)
 inside     = $(foreach f,$(INSIDE),sba_inside_$(basename $(notdir $f))=$f)
 
 .PHONY: all
-all: $(B)/sandbox-agent $(B)/libsandbox-agent.so
+all: $(B)/sandbox-agent $(if $(SAN),,$(B)/libsandbox-agent.so)
 
 # ---- the guest: a static program for each architecture, embedded into the library ----
 
