@@ -115,7 +115,7 @@ check-integration: check-build ## on a real engine
 	$(Q)ci/run-tests --slow $(addprefix build/asan/tests/,$(INT))
 
 check-e2e: check-build images ## the real CLIs with the scripted model
-	$(Q)ci/run-tests --slow $(addprefix build/asan/tests/,$(E2E))
+	$(Q)AGENTS='$(AGENTS)' ci/e2e $(addprefix build/asan/tests/,$(E2E))
 
 .PHONY: e2e
 e2e: check-e2e ## the same for some of them: make e2e AGENTS="claude codex"

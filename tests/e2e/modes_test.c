@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the real CLIs may do, what they are given, and their own screens: permissions
- * and MCP servers, for each of the five or of those in the variable AGENTS.
+ * and MCP servers.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "support/live.h"
+#include "support/agents.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -20,36 +20,28 @@
 #include <unistd.h>
 
 /* How each calls what it writes with and a tool of the server `demo`. */
-static const struct agent {
+static const struct words {
 	const char *name, *write, *path, *ping;
-	bool keeps;
-} agents[] = {
-	{ "claude", "Write", "file_path", "mcp__demo__pingtool", true },
-	{ "codex", NULL, NULL, "mcp__demo__pingtool", false },
-	{ "dsh", "write", "file_path", "mcp__demo__pingtool", true },
-	{ "opencode", "write", "filePath", "demo_pingtool", true },
-	{ "pi", "write", "path", "mcp__demo__pingtool", true },
+	bool keeps;         /* it can be held to less than everything */
+	const char *screen; /* a word of its screen, which no control sequence cuts; NULL: none */
+} all_words[] = {
+	{ "claude", "Write", "file_path", "mcp__demo__pingtool", true, "bypass" },
+	{ "codex", NULL, NULL, "mcp__demo__pingtool", false, "OpenAI" },
+	{ "dsh", "write", "file_path", "mcp__demo__pingtool", true, NULL },
+	{ "opencode", "write", "filePath", "demo_pingtool", true, "anything" },
+	{ "pi", "write", "path", "mcp__demo__pingtool", true, "scripted" },
 };
-#define EACH_AGENT(a)                                                                              \
-	for (const struct agent *a = agents; a < agents + SBA_ARRAY_LEN(agents); a++)              \
-		if (wanted(a->name))
+static const struct words *words;
 
-static bool wanted(const char *agent)
+static int begin(void **state)
 {
-	const char *list = getenv("AGENTS");
-	return !list || !*list || strstr(list, agent);
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(all_words); i++) {
+		if (agent_is(all_words[i].name))
+			words = &all_words[i];
+	}
+	return 0;
 }
-
-/* Five CLIs one after another. */
-static int modes_begin(void **state)
-{
-	enum { LIMIT_S = 480 };
-	int rc = live_test_begin(state);
-	alarm(LIMIT_S);
-	return rc;
-}
-
-#define MODES_TEST(f) cmocka_unit_test_setup_teardown(f, modes_begin, live_test_end)
 
 static const char *write_text(const char *name, const char *text, mode_t mode)
 {
@@ -81,28 +73,28 @@ static bool writes(const char *box, const char *script)
 }
 
 /* By the tool for it. */
-static bool writes_by_tool(const struct agent *a, const char *box)
+static bool writes_by_tool(const char *box)
 {
 	char input[256];
-	snprintf(input, sizeof(input), "\"%s\":\"/workspace/f\",\"content\":\"x\"", a->path);
-	return writes(box, script_of(a->write, input));
+	snprintf(input, sizeof(input), "\"%s\":\"/workspace/f\",\"content\":\"x\"", words->path);
+	return writes(box, script_of(words->write, input));
 }
 
 /* By a command; dsh's may ask for more than it has. */
-static bool writes_by_shell(const struct agent *a, const char *box, bool asking)
+static bool writes_by_shell(const char *box, bool asking)
 {
 	char input[256];
 	snprintf(input, sizeof(input), "\"command\":\"touch /workspace/f\",\"description\":\"d\"%s",
 		 asking ? ",\"sandbox_permissions\":\"danger-full-access\",\"justification\":\"j\""
 			: "");
-	return writes(box, script_of(strcmp(a->name, "claude") ? "bash" : "Bash", input));
+	return writes(box, script_of(agent_is("claude") ? "Bash" : "bash", input));
 }
 
-static void up(const struct agent *a, const char *name, const char *permissions)
+static void up(const char *name, const char *permissions)
 {
 	LIVE_CHILD c;
-	RUN(&c, "up", a->name, "--offline", "--name", name, "--keepalive", "90s", "--permissions",
-	    permissions);
+	RUN(&c, "up", agent.name, "--offline", "--name", name, "--keepalive", "90s",
+	    "--permissions", permissions);
 	live_assert_says(&c, 0, NULL);
 }
 
@@ -113,49 +105,47 @@ static void down(const char *name)
 	live_assert_says(&c, 0, NULL);
 }
 
+/* Codex, which cannot be, is refused before anything is made. */
+static void assert_refused(const char *permissions)
+{
+	LIVE_CHILD c;
+	RUN(&c, "up", agent.name, "--offline", "--permissions", permissions);
+	live_assert_says(&c, 2, "--permissions: codex cannot be held to '");
+	assert_int_equal(live_container_count(), 0);
+}
+
 static void read_only_writes_nothing_whatever_the_model_calls(void **state)
 {
+	LIVE_CHILD look;
 	(void)state;
-	EACH_AGENT(a)
-	{
-		if (!a->keeps)
-			continue;
-		LIVE_CHILD look;
-		up(a, "looker", "read-only");
-		assert_false(writes_by_tool(a, "looker"));
-		assert_false(writes_by_shell(a, "looker", false));
-		if (strcmp(a->name, "dsh") == 0)
-			assert_false(writes_by_shell(a, "looker", true));
-		RUN(&look, "--json", "inspect", "looker");
-		live_assert_says(&look, 0, NULL);
-		assert_non_null(strstr(look.out.data, "\"permissions\":\"read-only\""));
-		down("looker");
+	if (!words->keeps) {
+		assert_refused("read-only");
+		return;
 	}
+	up("looker", "read-only");
+	assert_false(writes_by_tool("looker"));
+	assert_false(writes_by_shell("looker", false));
+	if (agent_is("dsh"))
+		assert_false(writes_by_shell("looker", true));
+	RUN(&look, "--json", "inspect", "looker");
+	live_assert_says(&look, 0, NULL);
+	assert_non_null(strstr(look.out.data, "\"permissions\":\"read-only\""));
+	down("looker");
 }
 
 static void edit_writes_files(void **state)
 {
 	(void)state;
-	EACH_AGENT(a)
-	{
-		if (!a->keeps)
-			continue;
-		up(a, "editor", "edit");
-		assert_true(writes_by_tool(a, "editor"));
-		/* dsh has a file sandbox of its own for commands. */
-		if (strcmp(a->name, "dsh") != 0)
-			assert_false(writes_by_shell(a, "editor", false));
-		down("editor");
+	if (!words->keeps) {
+		assert_refused("edit");
+		return;
 	}
-}
-
-static void who_cannot_be_held_to_it_is_refused_before_anything_is_made(void **state)
-{
-	LIVE_CHILD c;
-	(void)state;
-	RUN(&c, "up", "codex", "--offline", "--permissions", "read-only");
-	live_assert_says(&c, 2, "--permissions: codex cannot be held to 'read-only'");
-	assert_int_equal(live_container_count(), 0);
+	up("editor", "edit");
+	assert_true(writes_by_tool("editor"));
+	/* dsh has a file sandbox of its own for commands. */
+	if (!agent_is("dsh"))
+		assert_false(writes_by_shell("editor", false));
+	down("editor");
 }
 
 static const char server[] =
@@ -177,6 +167,7 @@ static const char server[] =
 
 static void a_server_of_the_users_is_a_tool_of_the_agents(void **state)
 {
+	LIVE_CHILD c;
 	char mcp[256];
 	(void)state;
 	mkdir(live_path("ws"), 0755);
@@ -186,25 +177,21 @@ static void a_server_of_the_users_is_a_tool_of_the_agents(void **state)
 			    "{\"mcpServers\":{\"demo\":{\"command\":\"/workspace/server.sh\","
 			    "\"args\":[],\"env\":{\"WORD\":\"from-env\"}}}}",
 			    0600));
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c;
-		RUN(&c, "--json", "run", a->name, "--offline", "--mcp", mcp, "--workspace",
-		    live_path("ws"), "--script", script_of(a->ping, ""), "go");
-		live_assert_says(&c, 0, NULL);
-		SBA_JSON json_t *lines = live_json_lines(&c);
-		const json_t *call = live_json_line(lines, "tool_call");
-		assert_string_equal(sba_json_str(call, "tool"), "mcp:demo.pingtool");
-		const json_t *result = live_json_line(lines, "result");
-		assert_non_null(strstr(sba_json_str(result, "text"), "pong from-env"));
-	}
+	RUN(&c, "--json", "run", agent.name, "--offline", "--mcp", mcp, "--workspace",
+	    live_path("ws"), "--script", script_of(words->ping, ""), "go");
+	live_assert_says(&c, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	const json_t *call = live_json_line(lines, "tool_call");
+	assert_string_equal(sba_json_str(call, "tool"), "mcp:demo.pingtool");
+	const json_t *result = live_json_line(lines, "result");
+	assert_non_null(strstr(sba_json_str(result, "text"), "pong from-env"));
 }
 
 static void servers_that_make_no_sense_are_refused_before_anything_is_made(void **state)
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "up", "claude", "--offline", "--mcp",
+	RUN(&c, "up", agent.name, "--offline", "--mcp",
 	    write_text("bad.json", "{\"mcpServers\":{\"a\":{}}}", 0644));
 	live_assert_says(&c, 2, "server 'a': needs either");
 	assert_int_equal(live_container_count(), 0);
@@ -227,42 +214,37 @@ static void leave(struct live_child *c)
 	live_child_end(c, 30000);
 }
 
-static void each_has_its_own_screen(void **state)
+/* dsh, which has none, says so. */
+static void its_own_screen_opens_and_leaves_the_terminal_clean(void **state)
 {
 	static const char *const env[] = { "TERM=xterm-256color", NULL };
-	/* A word of the screen, which no control sequence cuts. */
-	static const char *const words[][2] = { { "claude", "bypass" },
-						{ "codex", "OpenAI" },
-						{ "opencode", "anything" },
-						{ "pi", "scripted" } };
+	const char *const argv[] = { "run", agent.name, "--offline", NULL };
+	LIVE_CHILD c;
+	struct termios before, now;
 	(void)state;
-	for (size_t i = 0; i < SBA_ARRAY_LEN(words); i++) {
-		LIVE_CHILD c;
-		struct termios before, now;
-		const char *const argv[] = { "run", words[i][0], "--offline", NULL };
-		if (!wanted(words[i][0]))
-			continue;
-		live_start(&c, &(struct live_start){ .argv = argv, .env = env, .screen = true });
-		assert_int_equal(tcgetattr(c.screen_fd, &before), 0);
-		live_child_await(&c, words[i][1], 90000);
+	live_start(&c, &(struct live_start){ .argv = argv, .env = env, .screen = true });
+	assert_int_equal(tcgetattr(c.screen_fd, &before), 0);
+	if (words->screen) {
+		live_child_await(&c, words->screen, 90000);
 		leave(&c);
-		assert_int_equal(tcgetattr(c.screen_fd, &now), 0);
-		assert_int_equal(now.c_lflag, before.c_lflag);
-		assert_int_equal(now.c_oflag, before.c_oflag);
-		assert_int_equal(live_container_count(), 0);
+	} else {
+		live_child_end(&c, 60000);
+		assert_non_null(strstr(c.out.data, "has no screen of its own"));
 	}
+	assert_int_equal(tcgetattr(c.screen_fd, &now), 0);
+	assert_int_equal(now.c_lflag, before.c_lflag);
+	assert_int_equal(now.c_oflag, before.c_oflag);
+	assert_int_equal(live_container_count(), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		MODES_TEST(read_only_writes_nothing_whatever_the_model_calls),
-		MODES_TEST(edit_writes_files),
-		MODES_TEST(who_cannot_be_held_to_it_is_refused_before_anything_is_made),
-		MODES_TEST(a_server_of_the_users_is_a_tool_of_the_agents),
-		MODES_TEST(servers_that_make_no_sense_are_refused_before_anything_is_made),
-		MODES_TEST(each_has_its_own_screen),
-		MODES_TEST(live_nothing_is_left),
+		CHECK(read_only_writes_nothing_whatever_the_model_calls),
+		CHECK(edit_writes_files),
+		CHECK(a_server_of_the_users_is_a_tool_of_the_agents),
+		CHECK(servers_that_make_no_sense_are_refused_before_anything_is_made),
+		CHECK(its_own_screen_opens_and_leaves_the_terminal_clean),
 	};
-	return live_run(tests, live_begin, live_end);
+	return agents_run(tests, begin, NULL);
 }

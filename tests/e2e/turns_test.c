@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The real CLIs in the real images, against the scripted model: everything
- * that a user of `run`, `up` and `chat` counts on, for each of the five, or of
- * those in the variable AGENTS ("claude codex").
+ * The real CLIs in the real images, against the scripted model: everything that a user
+ * of `run`, `up` and `chat` counts on. The checks of an agent share one sealed sandbox.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,81 +9,35 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "support/live.h"
+#include "support/agents.h"
 
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const agents[] = { "claude", "codex", "dsh", "opencode", "pi" };
-#define EACH_AGENT(a)                                                                              \
-	for (size_t a = 0; a < SBA_ARRAY_LEN(agents); a++)                                         \
-		if (wanted(agents[a]))
-
-/* A word of AGENTS; all are where it is not set. */
-static bool wanted(const char *agent)
-{
-	const char *list = getenv("AGENTS"), *at = list;
-	size_t len = strlen(agent);
-	while (at && *at) {
-		at += strspn(at, " ,");
-		size_t word = strcspn(at, " ,");
-		if (word == len && strncmp(at, agent, len) == 0)
-			return true;
-		at += word;
-	}
-	return !list || !*list;
-}
-
-static bool is(size_t a, const char *agent)
-{
-	return strcmp(agents[a], agent) == 0;
-}
+/* Containers of the sandbox that is there all the time. */
+static size_t standing;
 
 static int begin(void **state)
 {
-	struct sba_images *images = NULL;
-	if (live_begin(state) < 0 || sba_images_open(NULL, NULL, &images, NULL) < 0)
-		return -1;
-	int rc = 0;
-	EACH_AGENT(a)
-	{
-		SBA_JSON json_t *there = NULL;
-		const char *ref = sba_images_ref(images, agents[a]);
-		if (sba_image_inspect(live.engine, ref, sba_until_in(30000), &there, NULL) == 0)
-			continue;
-		print_error("image '%s' is missing: make images\n", ref);
-		rc = -1;
-	}
-	sba_images_close(images);
-	return rc;
+	LIVE_CHILD c;
+	(void)state;
+	RUN(&c, "up", agent.name, "--offline", "--network", "sealed", "--name", "talk",
+	    "--keepalive", "15m");
+	live_assert_says(&c, 0, NULL);
+	standing = live_container_count();
+	return 0;
 }
 
-/* Five CLIs one after another, some of which take many seconds to start. */
-static int turns_begin(void **state)
-{
-	enum { LIMIT_S = 480 };
-	int rc = live_test_begin(state);
-	alarm(LIMIT_S);
-	return rc;
-}
-
-#define TURNS_TEST(f) cmocka_unit_test_setup_teardown(f, turns_begin, live_test_end)
-
-static void up(const char *agent, const char *name)
+static int end(void **state)
 {
 	LIVE_CHILD c;
-	RUN(&c, "up", agent, "--offline", "--name", name, "--keepalive", "60s");
-	live_assert_says(&c, 0, NULL);
-}
-
-static void down(const char *name)
-{
-	LIVE_CHILD c;
-	RUN(&c, "rm", name);
-	live_assert_says(&c, 0, NULL);
+	(void)state;
+	RUN(&c, "rm", "talk");
+	return c.status;
 }
 
 static struct sba_sandbox *open_box(const char *name)
@@ -96,7 +49,32 @@ static struct sba_sandbox *open_box(const char *name)
 	return s;
 }
 
-/* ---- the demonstration ---- */
+static bool only_the_standing(void *user)
+{
+	(void)user;
+	return live_container_count() == standing;
+}
+
+/* The next turn begins anew: it has little to send, and no failure of before. */
+static void forget(void)
+{
+	LIVE_CHILD ls;
+	size_t i;
+	json_t *one;
+	RUN(&ls, "--json", "sessions", "ls", "talk");
+	live_assert_says(&ls, 0, NULL);
+	SBA_JSON json_t *j = json_loads(ls.out.data, 0, NULL);
+	json_array_foreach(json_object_get(j, "sessions"), i, one)
+	{
+		if (!sba_json_bool(one, "main", false))
+			continue;
+		LIVE_CHILD rm;
+		RUN(&rm, "sessions", "rm", "talk", sba_json_str(one, "id"));
+		live_assert_says(&rm, 0, NULL);
+	}
+}
+
+/* ---- the main job ---- */
 
 static void assert_tool_worked(json_t *lines, const char *tool, size_t times, bool exit_code)
 {
@@ -121,209 +99,299 @@ static void assert_tool_worked(json_t *lines, const char *tool, size_t times, bo
 
 static void the_demo_writes_runs_and_brings_home_a_quicksort(void **state)
 {
+	LIVE_CHILD c;
+	char get[300];
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c;
-		char get[300], file[64];
-		snprintf(file, sizeof(file), "out/%s-qs.py", agents[a]);
-		snprintf(get, sizeof(get), "/workspace/qs.py:%s", live_path(file));
-		RUN(&c, "--json", "run", agents[a], "--offline", "--network", "sealed",
-		    "write a quicksort in Python to /workspace/qs.py and run it", "--get", get);
-		live_assert_says(&c, 0, NULL);
-		SBA_JSON json_t *lines = live_json_lines(&c);
-		/* What codex writes with takes patches, which the script has none of. */
-		bool shell_only = is(a, "codex");
-		assert_tool_worked(lines, "write", shell_only ? 0 : 1, false);
-		assert_tool_worked(lines, "bash", shell_only ? 2 : 1, true);
-		const json_t *result = live_json_line(lines, "result");
-		assert_string_equal(sba_json_str(result, "verdict"), "ok");
-		assert_true(sba_json_int(result, "usage.input", 0) > 0);
-		assert_true(sba_json_int(result, "usage.output", 0) > 0);
-		assert_int_equal(sba_json_int(result, "tools", 0), 2);
-		assert_non_null(strstr(sba_json_str(result, "text"), "/workspace/qs.py"));
-		assert_true(*sba_json_str(result, "session") != '\0');
-		SBA_FREE char *qs = live_read_file(live_path(file), NULL);
-		assert_non_null(qs);
-		assert_true(sba_starts_with(qs, "def quicksort(items):\n"));
-		assert_int_equal(live_container_count(), 0);
-	}
+	snprintf(get, sizeof(get), "/workspace/qs.py:%s", live_path("qs.py"));
+	RUN(&c, "--json", "run", agent.name, "--offline", "--network", "sealed",
+	    "write a quicksort in Python to /workspace/qs.py and run it", "--get", get);
+	live_assert_says(&c, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	/* What codex writes with takes patches, which the script has none of. */
+	bool shell_only = agent_is("codex");
+	assert_tool_worked(lines, "write", shell_only ? 0 : 1, false);
+	assert_tool_worked(lines, "bash", shell_only ? 2 : 1, true);
+	const json_t *result = live_json_line(lines, "result");
+	assert_string_equal(sba_json_str(result, "verdict"), "ok");
+	assert_true(sba_json_int(result, "usage.input", 0) > 0);
+	assert_true(sba_json_int(result, "usage.output", 0) > 0);
+	assert_int_equal(sba_json_int(result, "tools", 0), 2);
+	assert_non_null(strstr(sba_json_str(result, "text"), "/workspace/qs.py"));
+	assert_true(*sba_json_str(result, "session") != '\0');
+	SBA_FREE char *qs = live_read_file(live_path("qs.py"), NULL);
+	assert_non_null(qs);
+	assert_true(sba_starts_with(qs, "def quicksort(items):\n"));
+	live_await(only_the_standing, NULL, 10000);
 }
 
-static void a_run_is_readable_in_words(void **state)
+static void files_go_in_are_worked_on_and_come_home(void **state)
 {
+	static const char bytes[] = "binary \0 and \377 text\n";
+	LIVE_CHILD in, turn, out, rm;
+	char to[300];
+	size_t len;
+	struct stat st;
 	(void)state;
-	EACH_AGENT(a)
+	assert_true(mkdir(live_path("in"), 0755) == 0);
+	live_write_file(live_path("in/data"), bytes, sizeof(bytes), 0640);
+	RUN(&in, "cp", live_path("in"), "talk:/workspace");
+	live_assert_says(&in, 0, NULL);
+	RUN(&turn, "-q", "chat", "talk",
+	    "run: cd /workspace/in && cat data data > twice && chmod 700 twice && rm data");
+	live_assert_says(&turn, 0, NULL);
+	snprintf(to, sizeof(to), "%s", live_path("home"));
+	RUN(&out, "cp", "talk:/workspace/in", to);
+	live_assert_says(&out, 0, NULL);
+	SBA_FREE char *twice = live_read_file(live_path("home/twice"), &len);
+	assert_non_null(twice);
+	assert_int_equal(len, 2 * sizeof(bytes));
+	assert_memory_equal(twice, bytes, sizeof(bytes));
+	assert_memory_equal(twice + sizeof(bytes), bytes, sizeof(bytes));
+	assert_int_equal(stat(live_path("home/twice"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(stat(live_path("home/data"), &st), -1);
+	/* The names are the next agent's, too. */
+	RUN(&rm, "exec", "talk", "rm", "-r", "/workspace/in");
+	live_assert_says(&rm, 0, NULL);
+	assert_int_equal(unlink(live_path("in/data")), 0);
+	assert_int_equal(rmdir(live_path("in")), 0);
+	assert_int_equal(unlink(live_path("home/twice")), 0);
+	assert_int_equal(rmdir(live_path("home")), 0);
+}
+
+static void a_tool_is_told_when_it_begins_and_how_it_ends(void **state)
+{
+	LIVE_CHILD c;
+	const json_t *one;
+	size_t i, call = 0, result = 0;
+	(void)state;
+	RUN(&c, "--json", "chat", "talk", "run: echo from-inside; exit 3");
+	live_assert_says(&c, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	json_array_foreach(lines, i, one)
 	{
-		LIVE_CHILD c;
-		RUN(&c, "run", agents[a], "--offline", "run: echo from-inside; exit 3");
-		live_assert_says(&c, 0, "exit 3");
-		assert_non_null(strstr(c.err.data, "echo from-inside"));
-		assert_non_null(strstr(c.out.data, "from-inside"));
-		assert_null(strchr(c.err.data, '\033'));
+		const char *kind = sba_json_str(one, "kind");
+		call = kind && strcmp(kind, "tool_call") == 0 ? i : call;
+		result = kind && strcmp(kind, "tool_result") == 0 ? i : result;
 	}
+	assert_true(call > 0 && result > call);
+	one = json_array_get(lines, call);
+	assert_string_equal(sba_json_str(one, "tool"), "bash");
+	assert_true(*sba_json_str(one, "tool_native") != '\0');
+	assert_non_null(strstr(sba_json_str(one, "summary"), "echo from-inside"));
+	one = json_array_get(lines, result);
+	assert_string_equal(sba_json_str(one, "call_id"),
+			    sba_json_str(json_array_get(lines, call), "call_id"));
+	assert_int_equal(sba_json_int(one, "exit_code", 0), 3);
+	assert_true(sba_json_bool(one, "failed", false));
+	assert_non_null(strstr(sba_json_str(one, "output"), "from-inside"));
+}
+
+static void a_turn_is_readable_in_words(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	RUN(&c, "chat", "talk", "run: echo from-inside; exit 3");
+	live_assert_says(&c, 0, "exit 3");
+	assert_non_null(strstr(c.err.data, "echo from-inside"));
+	assert_non_null(strstr(c.out.data, "from-inside"));
+	assert_null(strchr(c.err.data, '\033'));
 }
 
 /* ---- conversation ---- */
 
-static void a_second_turn_remembers_the_first(void **state)
+static void chat_goes_on_with_the_conversation(void **state)
 {
+	LIVE_CHILD first, second;
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD first, second;
-		up(agents[a], "talk");
-		RUN(&first, "-q", "chat", "talk", "my colour is blue");
-		live_assert_says(&first, 0, NULL);
-		assert_non_null(strstr(first.out.data, "(message 1)"));
-		RUN(&second, "-q", "chat", "talk", "and now?");
-		live_assert_says(&second, 0, NULL);
-		assert_non_null(strstr(second.out.data, "(message 2)"));
-		down("talk");
-	}
+	forget();
+	RUN(&first, "-q", "chat", "talk", "my colour is blue");
+	live_assert_says(&first, 0, NULL);
+	assert_non_null(strstr(first.out.data, "(message 1)"));
+	RUN(&second, "-q", "chat", "talk", "and now?");
+	live_assert_says(&second, 0, NULL);
+	assert_non_null(strstr(second.out.data, "(message 2)"));
+}
+
+static void an_answer_of_200_kilobytes_arrives_whole(void **state)
+{
+	enum { BIG = 200 * 1000 };
+	LIVE_CHILD c;
+	size_t words = 0;
+	(void)state;
+	forget();
+	RUN(&c, "--json", "chat", "talk", "big 200000");
+	live_assert_says(&c, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	const char *text = sba_json_str(live_json_line(lines, "result"), "text");
+	for (const char *at = text; (at = strstr(at, "0123456789abcde")); at++)
+		words++;
+	assert_int_equal(words, BIG / strlen("0123456789abcde "));
+	forget();
 }
 
 static void a_prompt_of_a_megabyte_arrives(void **state)
 {
-	(void)state;
 	size_t len = 1024 * 1024;
+	LIVE_CHILD c;
 	SBA_FREE char *prompt = malloc(len + 1);
+	(void)state;
 	assert_non_null(prompt);
 	memset(prompt, 'w', len);
 	memcpy(prompt + len - 10, "the-end-42", 11);
 	for (size_t i = 100; i < len - 10; i += 100)
 		prompt[i] = ' ';
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c;
-		/* opencode goes on to compact what fills its context, so that its last
-		 * answer is another one. */
-		const char *const argv[] = { "run", agents[a], "--offline", "--timeout",
-					     "30s", "-",       NULL };
-		live_start(&c, &(struct live_start){ .argv = argv, .input = prompt });
-		live_child_end(&c, 60000);
-		live_assert_says(&c, is(a, "opencode") ? c.status : 0, NULL);
-		assert_non_null(c.out.data);
-		assert_non_null(strstr(c.out.data, "the-end-42 (message 1)"));
-		assert_true(c.out.len > len);
-	}
+	const char *const argv[] = { "chat", "talk", "-", NULL };
+	forget();
+	live_start(&c, &(struct live_start){ .argv = argv, .input = prompt });
+	live_child_await(&c, "the-end-42 (message 1)", 100000);
+	/* It would go on to compact what fills its context, again and again. */
+	if (agent_is("opencode"))
+		kill(c.pid, SIGINT);
+	live_child_end(&c, 60000);
+	live_assert_says(&c, agent_is("opencode") ? 130 : 0, NULL);
+	assert_true(c.out.len > len);
+	forget();
 }
 
 /* ---- the model's failures ---- */
 
-static void a_refused_key_is_the_models_error_and_soon(void **state)
+static json_t *assert_model_error(const struct live_child *c)
 {
-	(void)state;
-	EACH_AGENT(a)
-	{
-		/* A turn that succeeds is the measure: a CLI's start alone takes many
-		 * seconds on a machine that is busy. */
-		LIVE_CHILD good, c;
-		RUN(&good, "run", agents[a], "--offline", "hi");
-		live_assert_says(&good, 0, NULL);
-		RUN(&c, "--json", "run", agents[a], "--offline", "error 401");
-		live_assert_says(&c, 1, "model_error");
-		assert_true(c.took_ms < 2 * good.took_ms + 10000);
-		SBA_JSON json_t *lines = live_json_lines(&c);
-		const json_t *result = live_json_line(lines, "result");
-		assert_string_equal(sba_json_str(result, "verdict"), "model_error");
-		assert_int_equal(sba_json_int(result, "http_status", 0), 401);
-	}
+	json_t *lines = live_json_lines(c);
+	assert_string_equal(sba_json_str(live_json_line(lines, "result"), "verdict"),
+			    "model_error");
+	return lines;
 }
 
-static void a_model_that_is_not_there_is_the_models_error(void **state)
+/* How long it takes is how often it is asked: the waits between are the CLI's, of a
+ * second or two (codex) at most; the relay ends what asks on. */
+static void a_wrong_key_is_a_model_error_after_a_few_requests(void **state)
 {
+	enum { REQUESTS_MAX = 6 };
+	static const char *const env[] = { "WRONG_KEY=this-key-is-not-the-one", NULL };
+	const char *provider = sba_agent_provider(agent.name);
+	char url[64];
+	LIVE_CHILD c;
+	struct sba_model *m = NULL;
+	struct sba_error err = { 0 };
+	const struct sba_model_options o = {
+		.script = "{\"v\":1,\"rules\":[{\"match\":{\"any\":true},\"steps\":[{\"error\":"
+			  "{\"status\":401,\"message\":\"no such key\"}}]}]}",
+	};
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c, other;
-		RUN(&c, "--json", "run", agents[a], "--offline", "-m", "no-such-model",
-		    "error 404");
-		live_assert_says(&c, 1, "model_error");
-		SBA_JSON json_t *lines = live_json_lines(&c);
-		const json_t *result = live_json_line(lines, "result");
-		assert_string_equal(sba_json_str(result, "verdict"), "model_error");
-		/* A name that only the provider knows is no CLI's business. */
-		RUN(&other, "-q", "run", agents[a], "--offline", "-m", "no-such-model", "hi");
-		live_assert_says(&other, 0, NULL);
-		assert_non_null(strstr(other.out.data, "You said: hi"));
-	}
+	if (sba_model_open(&o, &m, &err) < 0)
+		fail_msg("%s", err.text);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)sba_model_port(m));
+	const char *const argv[] = { "--json",    "chat",       "talk",       "--provider",
+				     provider,    "--base-url", url,          "--api-key-env",
+				     "WRONG_KEY", "-m",         "some-model", "hello",
+				     NULL };
+	live_start(&c, &(struct live_start){ .argv = argv, .env = env });
+	live_child_end(&c, 120000);
+	live_assert_says(&c, 1, "model_error");
+	SBA_JSON json_t *lines = assert_model_error(&c);
+	const json_t *result = live_json_line(lines, "result");
+	assert_int_equal(sba_json_int(result, "http_status", 0), 401);
+	assert_false(sba_json_bool(result, "retry", true));
+	assert_in_range(sba_model_requests(m), 1, REQUESTS_MAX);
+	sba_model_close(m);
+}
+
+static void an_unknown_model_is_a_model_error(void **state)
+{
+	LIVE_CHILD c, other;
+	(void)state;
+	RUN(&c, "--json", "chat", "talk", "-m", "no-such-model", "error 404");
+	live_assert_says(&c, 1, "model_error");
+	SBA_JSON json_t *lines = assert_model_error(&c);
+	assert_int_equal(sba_json_int(live_json_line(lines, "result"), "http_status", 0), 404);
+	/* A name that only the provider knows is no CLI's business. */
+	RUN(&other, "-q", "chat", "talk", "-m", "no-such-model", "hi");
+	live_assert_says(&other, 0, NULL);
+	assert_non_null(strstr(other.out.data, "You said: hi"));
 }
 
 static void too_many_requests_are_retried_but_not_for_ever(void **state)
 {
+	LIVE_CHILD c;
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c;
-		RUN(&c, "--json", "run", agents[a], "--offline", "--timeout", "40s", "error 429 1");
-		assert_int_not_equal(c.status, 0);
-		live_assert_says(&c, c.status, "\"error\"");
-		assert_true(c.took_ms < 50000);
-	}
+	RUN(&c, "--json", "chat", "talk", "--timeout", "20s", "error 429 1");
+	assert_int_not_equal(c.status, 0);
+	live_assert_says(&c, c.status, "\"error\"");
 }
 
-static void a_stream_that_breaks_off_ends_the_turn(void **state)
+static void a_cut_stream_ends_the_turn(void **state)
 {
+	LIVE_CHILD c;
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c;
-		RUN(&c, "--json", "run", agents[a], "--offline", "--timeout", "90s", "cut");
-		live_assert_says(&c, 1, "model_error");
-		SBA_JSON json_t *lines = live_json_lines(&c);
-		const json_t *result = live_json_line(lines, "result");
-		assert_string_equal(sba_json_str(result, "verdict"), "model_error");
-		assert_true(sba_json_bool(result, "retry", false));
-	}
+	RUN(&c, "--json", "chat", "talk", "--timeout", "90s", "cut");
+	live_assert_says(&c, 1, "model_error");
+	SBA_JSON json_t *lines = assert_model_error(&c);
+	assert_true(sba_json_bool(live_json_line(lines, "result"), "retry", false));
+}
+
+static void a_stalled_stream_runs_into_the_idle_timeout(void **state)
+{
+	static const char script[] =
+		"{\"v\":1,\"rules\":[{\"match\":{\"any\":true},\"steps\":[{\"text\":"
+		"\"one two three\",\"chunk\":4,\"delay_ms\":300000}]}]}";
+	LIVE_CHILD c;
+	(void)state;
+	live_write_file(live_path("stall.json"), script, strlen(script), 0644);
+	RUN(&c, "--json", "chat", "talk", "--script", live_path("stall.json"), "--idle-timeout",
+	    "5s", "hello");
+	live_assert_says(&c, 124, "nothing came from it for");
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	assert_string_equal(sba_json_str(live_json_line(lines, "result"), "verdict"),
+			    "idle_timeout");
+}
+
+static void after_all_failures_the_session_goes_on(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	RUN(&c, "-q", "chat", "talk", "still there?");
+	live_assert_says(&c, 0, NULL);
+	assert_non_null(strstr(c.out.data, "You said: still there?"));
 }
 
 /* ---- the end from outside ---- */
 
 static void interrupt_ends_all(void **state)
 {
+	LIVE_CHILD c;
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c;
-		const char *const argv[] = { "--color",   "never",
-					     "run",       agents[a],
-					     "--offline", "--name",
-					     "doomed",    "run: echo on; sleep 8001",
-					     NULL };
-		live_start(&c, &(struct live_start){ .argv = argv, .terminal = true });
-		struct sba_sandbox *s = NULL;
-		live_child_await(&c, "sandbox doomed", 60000);
-		s = open_box("doomed");
-		/* opencode tells of a tool only when it has ended. */
-		live_await_inside(sba_sandbox_container(s), "sleep 8001", true, 60000);
-		sba_sandbox_close(s);
-		kill(c.pid, SIGINT);
-		live_child_end(&c, 20000);
-		assert_int_equal(c.status, 130);
-		assert_non_null(strstr(c.out.data, "nothing is left running"));
-		assert_int_equal(live_container_count(), 0);
-	}
+	const char *const argv[] = { "--color",   "never",  "run",    agent.name,
+				     "--offline", "--name", "doomed", "run: echo on; sleep 8001",
+				     NULL };
+	live_start(&c, &(struct live_start){ .argv = argv, .terminal = true });
+	live_child_await(&c, "sandbox doomed", 60000);
+	struct sba_sandbox *s = open_box("doomed");
+	/* opencode tells of a tool only when it has ended. */
+	live_await_inside(sba_sandbox_container(s), "sleep 8001", true, 90000);
+	sba_sandbox_close(s);
+	kill(c.pid, SIGINT);
+	live_child_end(&c, 30000);
+	assert_int_equal(c.status, 130);
+	assert_non_null(strstr(c.out.data, "nothing is left running"));
+	live_await(only_the_standing, NULL, 10000);
 }
 
 static void a_killed_client_leaves_nothing_after_the_keepalive(void **state)
 {
+	LIVE_CHILD c;
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c;
-		const char *const argv[] = { "run",    agents[a], "--offline",
-					     "--name", "orphan",  "--keepalive",
-					     "2s",     "slow",    NULL };
-		live_start(&c, &(struct live_start){ .argv = argv });
-		live_child_await(&c, "sandbox orphan", 60000);
-		struct sba_sandbox *s = open_box("orphan");
-		live_await_inside(sba_sandbox_container(s), agents[a], true, 20000);
-		kill(c.pid, SIGKILL);
-		live_child_end(&c, 10000);
-		live_await_no_containers(20000);
-		sba_sandbox_close(s);
-	}
+	const char *const argv[] = { "run",         agent.name, "--offline", "--name", "orphan",
+				     "--keepalive", "2s",       "slow",      NULL };
+	live_start(&c, &(struct live_start){ .argv = argv });
+	live_child_await(&c, "sandbox orphan", 60000);
+	struct sba_sandbox *s = open_box("orphan");
+	live_await_inside(sba_sandbox_container(s), agent.name, true, 60000);
+	kill(c.pid, SIGKILL);
+	live_child_end(&c, 10000);
+	live_await(only_the_standing, NULL, 30000);
+	sba_sandbox_close(s);
 }
 
 /* ---- secrets ---- */
@@ -386,54 +454,52 @@ static bool events_hold(const struct sba_sandbox_info *info, const char *text)
 
 static void the_token_is_in_no_file_inspect_or_event(void **state)
 {
+	LIVE_CHILD c;
+	char token[64], url[64], script[512];
 	(void)state;
-	EACH_AGENT(a)
-	{
-		LIVE_CHILD c, first;
-		char token[64], url[64], script[512];
-		up(agents[a], "secret");
-		RUN(&first, "chat", "secret", "write /workspace/a: b");
-		live_assert_says(&first, 0, NULL);
-		const char *const argv[] = { "chat", "secret", "run: echo on; sleep 8011", NULL };
-		live_start(&c, &(struct live_start){ .argv = argv });
-		struct sba_sandbox *s = open_box("secret");
-		live_await_inside(sba_sandbox_container(s), "sleep 8011", true, 60000);
-		of_cli(s, "_KEY=", strlen("_KEY=") + 32, token);
-		memmove(token, token + strlen("_KEY="), 33);
-		of_cli(s, "http://127.0.0.1:", strlen("http://127.0.0.1:") + 4, url);
-		snprintf(script, sizeof(script),
-			 "grep -rlsF -e %s -e %s / --exclude-dir=proc --exclude-dir=sys "
-			 "--exclude-dir=dev; true",
-			 token, url);
-		SBA_FREE char *files = live_sh_out(s, script);
-		assert_string_equal(files, "");
-		SBA_JSON json_t *inspect = live_inspect(sba_sandbox_container(s));
-		SBA_FREE char *dump = sba_json_dump(inspect);
-		assert_null(strstr(dump, token));
-		assert_false(events_hold(sba_sandbox_info(s), token));
-		assert_false(events_hold(sba_sandbox_info(s), "http://"));
-		kill(c.pid, SIGTERM);
-		live_child_end(&c, 20000);
-		sba_sandbox_close(s);
-		down("secret");
-	}
+	const char *const argv[] = { "chat", "talk", "run: echo on; sleep 8011", NULL };
+	live_start(&c, &(struct live_start){ .argv = argv });
+	struct sba_sandbox *s = open_box("talk");
+	live_await_inside(sba_sandbox_container(s), "sleep 8011", true, 90000);
+	of_cli(s, "_KEY=", strlen("_KEY=") + 32, token);
+	memmove(token, token + strlen("_KEY="), 33);
+	of_cli(s, "http://127.0.0.1:", strlen("http://127.0.0.1:") + 5, url);
+	snprintf(script, sizeof(script),
+		 "grep -rlsF -e %s -e %s / --exclude-dir=proc --exclude-dir=sys "
+		 "--exclude-dir=dev; true",
+		 token, url);
+	SBA_FREE char *files = live_sh_out(s, script);
+	assert_string_equal(files, "");
+	SBA_JSON json_t *inspect = live_inspect(sba_sandbox_container(s));
+	SBA_FREE char *dump = sba_json_dump(inspect);
+	assert_null(strstr(dump, token));
+	assert_false(events_hold(sba_sandbox_info(s), token));
+	assert_false(events_hold(sba_sandbox_info(s), "http://"));
+	kill(c.pid, SIGTERM);
+	live_child_end(&c, 30000);
+	sba_sandbox_close(s);
 }
 
 int main(void)
 {
+	/* One sandbox, one conversation after another. */
 	const struct CMUnitTest tests[] = {
-		TURNS_TEST(the_demo_writes_runs_and_brings_home_a_quicksort),
-		TURNS_TEST(a_run_is_readable_in_words),
-		TURNS_TEST(a_second_turn_remembers_the_first),
-		TURNS_TEST(a_prompt_of_a_megabyte_arrives),
-		TURNS_TEST(a_refused_key_is_the_models_error_and_soon),
-		TURNS_TEST(a_model_that_is_not_there_is_the_models_error),
-		TURNS_TEST(too_many_requests_are_retried_but_not_for_ever),
-		TURNS_TEST(a_stream_that_breaks_off_ends_the_turn),
-		TURNS_TEST(interrupt_ends_all),
-		TURNS_TEST(a_killed_client_leaves_nothing_after_the_keepalive),
-		TURNS_TEST(the_token_is_in_no_file_inspect_or_event),
-		TURNS_TEST(live_nothing_is_left),
+		CHECK(the_demo_writes_runs_and_brings_home_a_quicksort),
+		CHECK(files_go_in_are_worked_on_and_come_home),
+		CHECK(a_tool_is_told_when_it_begins_and_how_it_ends),
+		CHECK(a_turn_is_readable_in_words),
+		CHECK(chat_goes_on_with_the_conversation),
+		CHECK(an_answer_of_200_kilobytes_arrives_whole),
+		CHECK(a_prompt_of_a_megabyte_arrives),
+		CHECK(a_wrong_key_is_a_model_error_after_a_few_requests),
+		CHECK(an_unknown_model_is_a_model_error),
+		CHECK(too_many_requests_are_retried_but_not_for_ever),
+		CHECK(a_cut_stream_ends_the_turn),
+		CHECK(a_stalled_stream_runs_into_the_idle_timeout),
+		CHECK(after_all_failures_the_session_goes_on),
+		CHECK(interrupt_ends_all),
+		CHECK(a_killed_client_leaves_nothing_after_the_keepalive),
+		CHECK(the_token_is_in_no_file_inspect_or_event),
 	};
-	return live_run(tests, begin, live_end);
+	return agents_run(tests, begin, end);
 }
