@@ -45,6 +45,21 @@ SBA_API int sba_agent_check_mcp(const char *agent, const char *text, size_t len,
 SBA_API int sba_agent_place_mcp(struct sba_sandbox *s, const char *agent, const char *text,
 				size_t len, struct sba_error *err);
 
+/* The login that the agent's CLI keeps for itself, lent for ever; NULL: no such agent, or
+ * it keeps none. A sandbox whose options name its path has it as long as it lives: turns
+ * then go without the relay, unless they name a provider, and no budget can be kept. What
+ * is secret in it is starred out of events and records; the file is in no child and no
+ * dump. */
+SBA_API const struct sba_login *sba_agent_login(const char *agent);
+/* Whether that is a login: a JSON object with something secret in it. SBA_ECONFIG. */
+SBA_API int sba_agent_check_login(const char *agent, const char *text, size_t len,
+				  struct sba_error *err);
+/* Puts it where the CLI looks for it in s, readable by the sandbox's user alone. SBA_EINVAL:
+ * s was not made for it. SBA_EREFUSED: the user's home is in the workspace, which dumps and
+ * copies take along. */
+SBA_API int sba_agent_place_login(struct sba_sandbox *s, const char *agent, const char *text,
+				  size_t len, struct sba_error *err);
+
 /* Moves an agent into a sandbox that was made without one, for good. Of the options
  * agent, program, permissions, mcp and provider ("scripted", or NULL: what each turn
  * says) count. SBA_EEXIST: one lives there. SBA_ENOCLI: its CLI is not there. */

@@ -55,6 +55,8 @@ struct sba_turn_spec {
 	bool screen;     /* the CLI's own screen: it is on a terminal, there is no prompt */
 	const char *mcp; /* names of MCP servers, between blanks: they are in mcp_path;
 			  * NULL: none */
+	bool login;      /* with a login of its own, which is in the sandbox: base_url and token
+			  * are NULL, the CLI reaches its provider by itself */
 };
 
 /* The command line and environment under construction. argv[0] is the CLI's
@@ -82,6 +84,14 @@ struct sba_driver_file {
 	const char *path; /* absolute; NULL ends a list */
 	unsigned mode;    /* 0644, 0755 */
 	const char *content;
+};
+
+/* The file in which the CLI keeps a login of its own (not a key that it was given). */
+struct sba_login {
+	const char *path;     /* beneath the home of its user, here as in a sandbox */
+	const char *variable; /* of the CLI's: where it is set, the file is here at */
+	const char *beneath;  /* … $variable/beneath */
+	const char *how;      /* what makes it, for people: "claude, then /login" */
 };
 
 /* ---- the CLI's output ---- */
@@ -197,6 +207,7 @@ struct sba_driver {
 	const struct sba_driver_file *screen_settings; /* one; NULL: none */
 	const char *mcp_path; /* where it looks for MCP servers; NULL: it knows none */
 	enum sba_mcp_form mcp_form;
+	const struct sba_login *login; /* one; NULL: it has none */
 };
 
 #ifdef __cplusplus

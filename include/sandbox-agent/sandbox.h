@@ -34,6 +34,7 @@ struct sba_sandbox_options {
 	const char *model;          /* its name, for turns that say none; NULL: the driver's */
 	const char *permissions;    /* of the agent: "read-only", "edit", "full"; NULL: full */
 	const char *mcp;    /* names of the agent's MCP servers, between blanks; NULL: none */
+	const char *login;  /* of the agent (sba_agent_login()->path): will be in it; NULL: none */
 	int64_t max_tokens; /* budgets for turns that say none; 0: the agent's defaults */
 	int64_t max_requests;
 	const char *const *env;  /* "K=V", NULL-ended: shown by the engine's inspect */
@@ -78,7 +79,7 @@ SBA_API int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_
  * sba_sandbox_find_agent(). Strings are lent with the handle or list, never NULL. */
 struct sba_sandbox_info {
 	const char *name, *id, *prefix, *tag, *agent, *provider, *image, *user, *version, *network,
-		*allow, *base_url, *key_env, *model, *permissions, *mcp;
+		*allow, *base_url, *key_env, *model, *permissions, *mcp, *login;
 	const char *program;     /* its argv as a JSON array; "" if there is none */
 	const char *mounts;      /* likewise, with links followed; "" if there is none */
 	const char *pool;        /* of what came from the pool: a hash of what it was made for */

@@ -100,9 +100,11 @@ static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
 						      : MAX_REQUESTS,
 	};
 	rc = sba_relay_open(&options, &a->relay, err);
-	if (rc == 0)
-		a->host_port = sba_relay_port(a->relay);
-	return rc;
+	if (rc < 0)
+		return rc;
+	a->host_port = sba_relay_port(a->relay);
+	a->secrets.key = sba_relay_secret(a->relay);
+	return 0;
 }
 
 static int find_driver(struct sba_agent *a, const struct sba_agent_options *o,
@@ -147,18 +149,22 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 		rc = sba_driver_check_permissions(a->driver, a->permissions, err);
 	if (rc == 0)
 		rc = read_program(a, err);
+	if (rc == 0)
+		rc = sba_agent_read_login(a, o, err);
 	if (rc < 0 || o->no_turns)
 		return rc;
 	const char *model = o->model ? o->model : o->offline ? a->driver->offline_model : NULL;
-	if (!model)
+	if (!model && !a->login)
 		model = a->driver->default_model;
-	if (!model && a->driver->needs_model)
+	if (!model && a->driver->needs_model && !a->login)
 		return sba_hint(
 			err,
 			sba_fail(err, SBA_EINVAL, "%s needs the name of a model", a->driver->name),
 			"as in:  -m MODEL");
 	if (model && !(a->model_name = strdup(model)))
 		return sba_fail_nomem(err);
+	if (a->login)
+		return 0;
 	if (o->offline)
 		return start_model(a, o->script, err);
 	/* A program that needs no model gets none unless one is asked for. */
@@ -209,6 +215,7 @@ void sba_agent_close(struct sba_agent *a)
 	sba_audit_close(a->audit);
 	sba_model_close(a->model);
 	sba_relay_close(a->relay);
+	sba_secrets_fini(&a->secrets);
 	json_decref(a->program);
 	free(a->model_name);
 	json_decref(a->memory);

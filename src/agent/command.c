@@ -30,7 +30,8 @@ int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, uin
 	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
 	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)*ret_port);
 	spec.base_url = a->host_port ? base_url : NULL;
-	spec.token = a->token;
+	spec.token = a->login ? NULL : a->token;
+	spec.login = a->login;
 	spec.model = a->model_name;
 	spec.program = program;
 	spec.permissions = a->permissions;

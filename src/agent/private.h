@@ -15,6 +15,13 @@ enum { SBA_TOKEN_BYTES = 16 };
 
 #define SBA_AGENT_WORKDIR "/workspace"
 
+/* What is starred out of all that is said. */
+struct sba_secrets {
+	struct sba_redact *own[SBA_LOGIN_SECRETS_MAX]; /* of a login */
+	size_t own_n;
+	const struct sba_redact *key; /* the relay's; lent; NULL: none */
+};
+
 struct sba_agent {
 	struct sba_sandbox *sandbox;
 	const struct sba_driver *driver;
@@ -29,6 +36,8 @@ struct sba_agent {
 	char *model_name;   /* NULL: the driver's default */
 	int64_t max_tokens; /* 0: no limit */
 	bool budget_told;   /* that most of it is spent */
+	bool login;         /* no relay: the CLI's own login is in the sandbox */
+	struct sba_secrets secrets;
 	enum sba_permissions permissions;
 	bool one_turn, no_turns;
 	bool workdir_known;                   /* it is there */
@@ -77,6 +86,15 @@ int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, uin
 int sba_agent_no_cli(const struct sba_driver *d, const char *binary, const char *place,
 		     struct sba_error *err);
 
+/* ---- login.c ---- */
+
+/* Whether turns go without the relay; what is secret in the login is hidden in any case. */
+int sba_agent_read_login(struct sba_agent *a, const struct sba_agent_options *o,
+			 struct sba_error *err) SBA_MUST_CHECK;
+void sba_secrets_fini(struct sba_secrets *s);
+/* Stars them out in place; scan as of sba_redact(). Returns how much is safe to show. */
+size_t sba_secrets_hide(const struct sba_secrets *s, char *text, size_t len, bool last);
+
 /* ---- audit.c ---- */
 
 /* What is done to the agent outside of turns, where a record is kept. */
@@ -113,8 +131,8 @@ int sba_agent_lock(struct sba_agent *a, int64_t wait_ms, struct sba_lock **ret,
 
 struct sba_event_queue {
 	struct sba_queued *first, *last;
-	struct sba_queued *lent;         /* what the caller looks at */
-	const struct sba_redact *secret; /* starred out of every string; lent, may be NULL */
+	struct sba_queued *lent;           /* what the caller looks at */
+	const struct sba_secrets *secrets; /* starred out of every string; lent, may be NULL */
 	/* Looks at each as it comes in, with its raw line; may be NULL. */
 	void (*tap)(void *user, const struct sba_event *event);
 	void *tap_user;

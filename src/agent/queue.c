@@ -42,9 +42,8 @@ int sba_event_queue_put(void *user, const struct sba_event *event)
 		*slots[i] = at;
 		at += len;
 	}
-	struct sba_redact_scan scan = { .last = true };
-	if (q->secret)
-		sba_redact(q->secret, item->strings, total, &scan);
+	if (q->secrets)
+		sba_secrets_hide(q->secrets, item->strings, total, true);
 	item->event = copy;
 	item->next = NULL;
 	if (q->tap)

@@ -90,10 +90,9 @@ int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o, struct 
 	t->idle_ms = o->idle_timeout_ms < 0 ? SBA_NEVER
 		     : o->idle_timeout_ms   ? o->idle_timeout_ms
 					    : IDLE_MS;
-	if (t->agent->relay) {
-		t->events.secret = sba_relay_secret(t->agent->relay);
+	t->events.secrets = &t->agent->secrets;
+	if (t->agent->relay)
 		sba_relay_new_turn(t->agent->relay);
-	}
 	int rc = t->agent->one_turn ? 0 : sba_agent_lock(t->agent, o->wait_ms, &t->lock, err);
 	if (rc == 0)
 		rc = sba_agent_load_state(t->agent, err);

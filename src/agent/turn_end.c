@@ -182,28 +182,24 @@ static void keep_state(struct sba_turn *t)
 						  &t->result.usage, &t->state_error);
 }
 
-/* A text that was cut may end within the key. */
-static void hide_in(const struct sba_redact *secret, char *text, size_t size)
+/* A text that was cut may end within a key. */
+static void hide_in(const struct sba_secrets *secrets, char *text, size_t size)
 {
 	size_t len = strlen(text);
-	struct sba_redact_scan scan = { .last = len + 1 < size };
-	size_t safe = sba_redact(secret, text, len, &scan);
+	size_t safe = sba_secrets_hide(secrets, text, len, len + 1 < size);
 	memset(text + safe, '*', len - safe);
 }
 
-static void hide_key(struct sba_turn *t)
+static void hide_keys(struct sba_turn *t)
 {
-	const struct sba_redact *secret = t->events.secret;
-	struct sba_redact_scan scan = { .last = true };
-	if (!secret)
-		return;
-	hide_in(secret, t->result.error.text, sizeof(t->result.error.text));
-	hide_in(secret, t->result.error.hint, sizeof(t->result.error.hint));
-	if (!t->result.text)
+	const struct sba_secrets *secrets = &t->agent->secrets;
+	hide_in(secrets, t->result.error.text, sizeof(t->result.error.text));
+	hide_in(secrets, t->result.error.hint, sizeof(t->result.error.hint));
+	if (!t->result.text || (!secrets->key && !secrets->own_n))
 		return;
 	t->answer = strdup(t->result.text);
 	if (t->answer)
-		sba_redact(secret, t->answer, strlen(t->answer), &scan);
+		sba_secrets_hide(secrets, t->answer, strlen(t->answer), true);
 	t->result.text = t->answer ? t->answer : "";
 }
 
@@ -240,6 +236,6 @@ void sba_turn_finish(struct sba_turn *t)
 		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;
 		t->result.error = t->state_error;
 	}
-	hide_key(t);
+	hide_keys(t);
 	sba_turn_audit_end(t);
 }

@@ -85,6 +85,22 @@ static void on_connection(void *user, const struct sba_connection *c)
 		sba_log("audit", "%s", err.text);
 }
 
+/* All that a sandbox says of itself could be copied. */
+static bool who_is_whole(const struct sba_audit_who *w)
+{
+	return w->sandbox && w->sandbox_id && w->agent && w->image && w->user && w->network &&
+	       w->allow && w->provider && w->version;
+}
+
+static int hide_login(struct sba_audit *a, struct sba_sandbox *s, struct sba_error *err)
+{
+	SBA_STRV struct sba_strv secrets = { 0 };
+	int rc = sba_sandbox_login_secrets(s, &secrets, err);
+	for (size_t i = 0; rc == 0 && i < secrets.n; i++)
+		rc = sba_audit_hide(a, secrets.v[i], err);
+	return rc;
+}
+
 int sba_audit_open(const struct sba_audit_options *o, struct sba_sandbox *s, struct sba_audit **ret,
 		   struct sba_error *err)
 {
@@ -101,9 +117,17 @@ int sba_audit_open(const struct sba_audit_options *o, struct sba_sandbox *s, str
 		.version = version_of(i->image, i->agent),
 	};
 	struct sba_audit *a = NULL;
+	if (!who_is_whole(&who)) {
+		who_fini(&who);
+		return sba_fail_nomem(err);
+	}
 	int rc = sba_audit_new(o, &who, &a, err);
-	if (rc < 0)
+	if (rc == 0)
+		rc = hide_login(a, s, err);
+	if (rc < 0) {
+		sba_audit_close(a);
 		return rc;
+	}
 	a->sandbox = s;
 	a->observer = (struct sba_observer){ .connection = on_connection, .user = a };
 	sba_sandbox_observe(s, &a->observer);

@@ -240,6 +240,8 @@ void cli_forget_secret(struct cli *cli);
 int cli_report(struct cli *cli, const struct sba_error *err);
 /* A usage error at once. */
 int cli_usage(struct cli *cli, const char *hint, const char *fmt, ...) CLI_PRINTF(3, 4);
+/* What must not be overlooked: also with -q; an object of its own with --json. */
+void cli_warn(struct cli *cli, const char *fmt, ...) CLI_PRINTF(2, 3);
 /* One line for people on stderr, unless -q or --json. */
 void cli_note(struct cli *cli, const char *fmt, ...) CLI_PRINTF(2, 3);
 
@@ -457,6 +459,7 @@ int cli_image_check(struct cli *cli, const char *name, const char *ref, struct s
 
 struct cli_way {
 	bool offline;
+	bool login; /* the CLI's own, in the sandbox: no relay, no key */
 	const char *script, *model, *provider, *base_url, *key_env, *key_file, *key_command,
 		*ca_file;
 	int64_t max_tokens, max_requests;
@@ -491,6 +494,8 @@ struct cli_spawn {
 	const char *permissions, *mcp;
 	char *mcp_text, *mcp_names; /* by cli_spawn(), for as long as it works */
 	size_t mcp_len;
+	char *login_path, *login_text; /* the same */
+	size_t login_len;
 	char *rules_text; /* the same */
 	size_t rules_len;
 	const char *const *program; /* of an agent that takes one; NULL-ended */
@@ -507,8 +512,8 @@ extern const struct cli_option cli_lodging_options[];
 /* What of those can be known before anything is made; reads what --mcp names. */
 int cli_lodging_read(struct cli_spawn *o, const char *agent, struct sba_error *err);
 /* Puts it in place, and forgets it. */
-int cli_lodging_place(struct cli_spawn *o, const char *agent, struct sba_sandbox *s,
-		      struct sba_error *err);
+int cli_lodging_place(struct cli *cli, struct cli_spawn *o, const char *agent,
+		      struct sba_sandbox *s, struct sba_error *err);
 void cli_lodging_forget(struct cli_spawn *o);
 /* The words behind `first` of the line are an agent's program, or a usage error. */
 int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int first,

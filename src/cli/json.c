@@ -148,6 +148,7 @@ json_t *cli_json_sandbox(const struct sba_sandbox_info *i)
 	put_text(j, "program", i->program);
 	put_text(j, "mounts", i->mounts);
 	put_text(j, "provider", i->provider);
+	put_text(j, "login", i->login);
 	put_text(j, "image", i->image);
 	put_text(j, "user", i->user);
 	put_text(j, "version", i->version);

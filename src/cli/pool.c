@@ -31,6 +31,9 @@ static int check_fill(const struct cli_spawn *o, struct sba_error *err)
 	if (o->workspace)
 		return cli_fail(err, SBA_EINVAL, "run and up take --workspace", "%s",
 				"--workspace: a folder is copied in once a sandbox is claimed");
+	if (o->way.login)
+		return cli_fail(err, SBA_EINVAL, "run and up make a sandbox of its own for it",
+				"%s", "--login-files: anybody may claim what is in the pool");
 	if (o->skill.n || o->rules)
 		return cli_fail(err, SBA_EINVAL,
 				"run and up take it, and put it into what they claim",

@@ -116,6 +116,28 @@ int cli_usage(struct cli *cli, const char *hint, const char *fmt, ...)
 	return cli_report(cli, &err);
 }
 
+void cli_warn(struct cli *cli, const char *fmt, ...)
+{
+	char text[1024], yellow[16], first[64];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	hide(cli, text);
+	cli_status_clear(&cli->status);
+	fflush(stdout);
+	if (cli->json) {
+		CLI_JSON json_t *j = json_pack("{s:{s:o}}", "warning", "message", json_text(text));
+		CLI_FREE char *line = j ? json_dumps(j, JSON_COMPACT) : NULL;
+		fprintf(stderr, "%s\n", line ? line : "{}");
+		return;
+	}
+	snprintf(first, sizeof(first), "%sWARNING:%s ",
+		 cli_sgr(cli->look.err_colour, "1;33", yellow),
+		 cli->look.err_colour ? "\033[0m" : "");
+	print_lines(first, "  ", text);
+}
+
 void cli_note(struct cli *cli, const char *fmt, ...)
 {
 	if (cli->quiet || cli->json)

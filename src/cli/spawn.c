@@ -126,6 +126,7 @@ static struct sba_sandbox_options options_of(const struct cli *cli, const struct
 		.model = o->way.model,
 		.permissions = o->permissions,
 		.mcp = o->mcp_names,
+		.login = o->login_text ? sba_agent_login(agent)->path : NULL,
 		.max_tokens = o->way.max_tokens,
 		.max_requests = o->way.max_requests,
 		.max_sandboxes = sba_config_number(cli->config, "max_containers", NULL),
@@ -326,7 +327,7 @@ int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sb
 	if (rc == 0)
 		rc = create(cli, o, agent, &image, &s, err);
 	if (rc == 0 && agent)
-		rc = cli_lodging_place(o, agent, s, err);
+		rc = cli_lodging_place(cli, o, agent, s, err);
 	cli_lodging_forget(o);
 	if (rc == 0 && o->workspace)
 		rc = add_workspace(cli, o->workspace, s, err);

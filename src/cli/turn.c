@@ -48,7 +48,8 @@ static void header(struct cli *cli, const struct sba_sandbox_info *i)
 		return;
 	const char *dot = cli_mark(look, CLI_MARK_DOT);
 	cli_ref_version(i->image, i->agent, version, sizeof(version));
-	const char *model = *i->provider                        ? i->provider
+	const char *model = *i->login && !*i->provider          ? "login's"
+			    : *i->provider                      ? i->provider
 			    : sba_agent_takes_program(i->agent) ? "no"
 								: "real";
 	fprintf(stderr, "%s%s%s%s%s %s %s model %s sandbox %s\n",

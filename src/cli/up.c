@@ -40,6 +40,11 @@ static int check_in(const struct cli_args *args, struct sba_error *err)
 			ok |= !strcmp(o->name, name);
 		for (const struct cli_option *o = cli_spawn_options; o->name; o++)
 			of_sandbox |= !strcmp(o->name, name);
+		if (!strcmp(name, "login-files"))
+			return cli_fail(
+				err, SBA_EINVAL,
+				"up makes one for it:  sandbox-agent up AGENT --login-files",
+				"--login-files is for a sandbox that is made for it");
 		if (!ok)
 			return cli_fail(err, SBA_EINVAL,
 					of_sandbox ? "give it to create" : "give it to chat",
@@ -68,7 +73,7 @@ static int move_in(struct cli *cli, struct cli_spawn *o, const struct cli_args *
 	if (rc == 0)
 		rc = sba_agent_move_in(s, &so, err);
 	if (rc == 0)
-		rc = cli_lodging_place(o, agent, s, err);
+		rc = cli_lodging_place(cli, o, agent, s, err);
 	cli_lodging_forget(o);
 	if (rc < 0)
 		sba_sandbox_close(s);

@@ -124,10 +124,12 @@ int cli_way_settle(struct cli *cli, struct cli_way *w, const struct cli_args *ar
 	int rc = cli_config(cli, err);
 	if (rc < 0)
 		return rc;
-	if (!made_for || !settle_by_labels(w, made_for))
+	if (made_for && *made_for->login && !w->offline && !says_where(w))
+		w->login = true;
+	if (!w->login && (!made_for || !settle_by_labels(w, made_for)))
 		settle_provider(&t, w);
 	t.scope.provider = w->provider ? w->provider : sba_agent_provider(agent);
-	if (!w->offline && wants_model(w, agent)) {
+	if (!w->offline && !w->login && wants_model(w, agent)) {
 		settle_text(&t, "base_url", &w->base_url);
 		settle_key(&t, w);
 	}
@@ -160,8 +162,32 @@ static void hint_providers(const char *name, struct sba_error *err)
 		snprintf(err->hint, sizeof(err->hint), "did you mean %s?", names[near]);
 }
 
+/* The one exception to the rule that no key enters a sandbox: nothing that needs the
+ * rule goes with it. */
+static int check_login(const struct cli_way *w, const char *agent, struct sba_error *err)
+{
+	if (!sba_agent_login(agent))
+		return cli_fail(err, SBA_EINVAL,
+				"with a key it works through the relay, as in:  --api-key-env VAR",
+				"--login-files: %s keeps no login of its own", agent);
+	if (w->offline || says_where(w))
+		return cli_fail(err, SBA_EINVAL, "one or the other",
+				"--login-files and %s exclude each other",
+				w->offline ? "--offline" : "a provider or a key");
+	if (w->max_tokens > 0 || w->max_requests > 0)
+		return cli_fail(err, SBA_EINVAL,
+				"the CLI reaches its provider by itself: nobody counts; "
+				"--timeout holds",
+				"--login-files: no budget can be kept (%s)",
+				w->max_tokens > 0 ? "max-tokens" : "max-requests");
+	return 0;
+}
+
 int cli_way_check(const struct cli_way *w, const char *agent, struct sba_error *err)
 {
+	int rc = w->login ? check_login(w, agent, err) : 0;
+	if (rc < 0)
+		return rc;
 	if (w->offline && says_where(w))
 		return cli_fail(err, SBA_EINVAL, "one or the other",
 				"--offline and a provider exclude each other");
@@ -262,7 +288,7 @@ int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct s
 		rc = cli_way_check(w, agent, err);
 	if (rc == 0 && w->script)
 		rc = read_script(w, err);
-	if (rc == 0 && !w->offline && wants_model(w, agent))
+	if (rc == 0 && !w->offline && !w->login && wants_model(w, agent))
 		rc = read_key(cli, w, agent, &w->key_text, err);
 	if (rc == 0 && w->key_text)
 		rc = cli_keep_secret(cli, w->key_text, err);

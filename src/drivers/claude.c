@@ -434,6 +434,9 @@ static const struct sba_driver_file screen_settings = {
 	"\"hasCompletedProjectOnboarding\":true}}}"
 };
 
+static const struct sba_login login = { ".claude/.credentials.json", "CLAUDE_CONFIG_DIR",
+					".credentials.json", "claude, then /login" };
+
 const struct sba_driver sba_driver_claude = {
 	.size = sizeof(struct sba_driver),
 	.name = "claude",
@@ -454,4 +457,5 @@ const struct sba_driver sba_driver_claude = {
 	.has_screen = true,
 	.screen_settings = &screen_settings,
 	.mcp_path = SBA_LODGING_DIR "/mcp.json",
+	.login = &login,
 };

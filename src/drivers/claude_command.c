@@ -20,6 +20,8 @@ static void claude_env(const struct sba_turn_spec *spec, struct sba_command *c)
 		"IS_SANDBOX=1", NULL
 	};
 	sba_command_envs(c, fixed);
+	if (spec->login)
+		return;
 	sba_command_env_url(c, "ANTHROPIC_BASE_URL", spec, "");
 	/* About a key the screen would ask whether it may be used. */
 	sba_command_env(c, spec->screen ? "ANTHROPIC_AUTH_TOKEN" : "ANTHROPIC_API_KEY",
@@ -69,8 +71,10 @@ int sba_claude_command(const struct sba_turn_spec *spec, struct sba_command *ret
 		sba_command_arg(ret, "--mcp-config");
 		sba_command_arg(ret, sba_driver_claude.mcp_path);
 	}
-	sba_command_arg(ret, "--model");
-	sba_command_arg(ret, spec->model ? spec->model : sba_driver_claude.default_model);
+	if (spec->model || !spec->login) {
+		sba_command_arg(ret, "--model");
+		sba_command_arg(ret, spec->model ? spec->model : sba_driver_claude.default_model);
+	}
 	if (id) {
 		sba_command_arg(ret, spec->session ? "--resume" : "--session-id");
 		sba_command_arg(ret, id);

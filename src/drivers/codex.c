@@ -372,6 +372,9 @@ static void codex_finish(struct sba_stream *s, void *state, int exit_status,
 	}
 }
 
+static const struct sba_login login = { ".codex/auth.json", "CODEX_HOME", "auth.json",
+					"codex login" };
+
 const struct sba_driver sba_driver_codex = {
 	.size = sizeof(struct sba_driver),
 	.name = "codex",
@@ -393,4 +396,5 @@ const struct sba_driver sba_driver_codex = {
 	.has_screen = true,
 	.mcp_path = "/etc/codex/config.toml",
 	.mcp_form = SBA_MCP_CODEX,
+	.login = &login,
 };

@@ -11,6 +11,8 @@
 static void put_provider(const struct sba_turn_spec *spec, struct sba_command *c)
 {
 	sba_command_arg(c, "-c");
+	sba_command_arg(c, "model_provider=\"" PROVIDER "\"");
+	sba_command_arg(c, "-c");
 	sba_command_argf(c,
 			 "model_providers." PROVIDER "={name=\"sandbox-agent\","
 			 "base_url=\"%.*s/v1\",env_key=\"" KEY_ENV "\",wire_api=\"responses\","
@@ -40,12 +42,13 @@ int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		/* Otherwise a port that nobody listens on is asked for ever. */
 		"-c", "features.unbounded_connection_retries=false",
 		/* It would write the shell's environment into a file. */
-		"-c", "features.shell_snapshot=false", "-c", "model_provider=\"" PROVIDER "\"", NULL
+		"-c", "features.shell_snapshot=false", NULL
 	};
 	sba_command_arg(ret, "codex");
 	sba_command_args(ret, spec->screen ? screen : headless);
 	sba_command_args(ret, fixed);
-	put_provider(spec, ret);
+	if (!spec->login)
+		put_provider(spec, ret);
 	if (spec->model) {
 		sba_command_arg(ret, "-m");
 		sba_command_arg(ret, spec->model);
@@ -61,6 +64,7 @@ int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 	}
 	if (!spec->screen)
 		sba_command_arg(ret, "-");
-	sba_command_env(ret, KEY_ENV, spec->token);
+	if (!spec->login)
+		sba_command_env(ret, KEY_ENV, spec->token);
 	return 0;
 }

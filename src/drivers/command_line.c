@@ -52,7 +52,9 @@ static int check_modes(const struct sba_driver *d, const struct sba_turn_spec *s
 static int check_turn(const struct sba_driver *d, const struct sba_turn_spec *spec,
 		      struct sba_error *err)
 {
-	bool may_be_without = d->api == SBA_API_ANY;
+	bool may_be_without = d->api == SBA_API_ANY || spec->login;
+	if (spec->login && !d->login)
+		return sba_fail(err, SBA_EUNSUPPORTED, "%s keeps no login of its own", d->name);
 	if ((!spec->base_url && !may_be_without) || (spec->base_url && !spec->base_url[0]))
 		return sba_fail(err, SBA_EINVAL, "no address of a model");
 	if (spec->base_url && (!spec->token || !spec->token[0]))

@@ -57,19 +57,35 @@ static json_t *config_permission(enum sba_permissions p)
 }
 
 /* Everything goes by the environment: a file would outlive the turn. The title
- * would be a second request. */
+ * would be a second request. With a login of its own the providers are those that it
+ * knows. */
 static json_t *config(const struct sba_turn_spec *spec, const char *model)
 {
-	json_t *provider = config_provider(spec, model);
+	json_t *j = json_pack("{s:b, s:s, s:{s:{s:b}}, s:o}", "autoupdate", 0, "share", "disabled",
+			      "agent", "title", "disable", 1, "permission",
+			      config_permission(spec->permissions));
+	if (!j || spec->login)
+		return j;
 	SBA_JSON json_t *full = json_sprintf(PROVIDER "/%s", model);
-	if (!provider || !full) {
-		json_decref(provider);
+	if (json_object_set(j, "model", full) || json_object_set(j, "small_model", full) ||
+	    json_object_set_new(j, "provider",
+				json_pack("{s:o}", PROVIDER, config_provider(spec, model)))) {
+		json_decref(j);
 		return NULL;
 	}
-	return json_pack("{s:O, s:O, s:b, s:s, s:{s:o}, s:{s:{s:b}}, s:o}", "model", full,
-			 "small_model", full, "autoupdate", 0, "share", "disabled", "provider",
-			 PROVIDER, provider, "agent", "title", "disable", 1, "permission",
-			 config_permission(spec->permissions));
+	return j;
+}
+
+/* The name of a login's model says its provider. */
+static void put_model(const struct sba_turn_spec *spec, const char *model, struct sba_command *c)
+{
+	if (spec->login && !spec->model)
+		return;
+	sba_command_arg(c, "-m");
+	if (spec->login)
+		sba_command_arg(c, spec->model);
+	else
+		sba_command_argf(c, PROVIDER "/%s", model);
 }
 
 static int opencode_command(const struct sba_turn_spec *spec, struct sba_command *ret,
@@ -90,15 +106,15 @@ static int opencode_command(const struct sba_turn_spec *spec, struct sba_command
 	sba_command_arg(ret, "opencode");
 	if (!spec->screen)
 		sba_command_args(ret, headless);
-	sba_command_arg(ret, "-m");
-	sba_command_argf(ret, PROVIDER "/%s", model);
+	put_model(spec, model, ret);
 	if (spec->session) {
 		sba_command_arg(ret, "-s");
 		sba_command_arg(ret, spec->session);
 	}
 	sba_command_envs(ret, env);
 	sba_command_env(ret, "OPENCODE_CONFIG_CONTENT", text);
-	sba_command_env(ret, KEY_ENV, spec->token);
+	if (!spec->login)
+		sba_command_env(ret, KEY_ENV, spec->token);
 	if (spec->scratch && !ret->failed &&
 	    sba_strv_addf(&ret->env, NULL, "OPENCODE_DB=%s/opencode.db", spec->scratch) < 0)
 		ret->failed = SBA_ENOMEM;
@@ -313,6 +329,9 @@ static int opencode_line(struct sba_stream *s, void *state, const char *line, si
 	return sba_stream_object(s, state, line, len, opencode_object);
 }
 
+static const struct sba_login login = { ".local/share/opencode/auth.json", "XDG_DATA_HOME",
+					"opencode/auth.json", "opencode auth login" };
+
 const struct sba_driver sba_driver_opencode = {
 	.size = sizeof(struct sba_driver),
 	.name = "opencode",
@@ -334,4 +353,5 @@ const struct sba_driver sba_driver_opencode = {
 	.has_screen = true,
 	.mcp_path = SBA_LODGING_DIR "/opencode.json",
 	.mcp_form = SBA_MCP_OPENCODE,
+	.login = &login,
 };

@@ -52,7 +52,7 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		      struct sba_error *err SBA_UNUSED)
 {
 	static const char *const headless[] = { "-p", "--mode", "json", NULL };
-	static const char *const fixed[] = { "-e", PROVIDER_FILE, "--model", NULL };
+	static const char *const extension[] = { "-e", PROVIDER_FILE, NULL };
 	static const char *const env[] = { "PI_OFFLINE=1", "PI_TELEMETRY=0", NULL };
 	const char *model = spec->model ? spec->model : sba_driver_pi.offline_model;
 	const char *id = spec->session ? spec->session : spec->new_session;
@@ -60,8 +60,11 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 	if (!spec->screen)
 		sba_command_args(ret, headless);
 	put_permissions(spec, ret);
-	sba_command_args(ret, fixed);
-	sba_command_argf(ret, PROVIDER "/%s", model);
+	sba_command_args(ret, extension);
+	if (spec->model || !spec->login) {
+		sba_command_arg(ret, "--model");
+		sba_command_argf(ret, "%s%s", spec->login ? "" : PROVIDER "/", model);
+	}
 	if (id) {
 		/* Makes it or goes on with it. */
 		sba_command_arg(ret, "--session-id");
@@ -72,9 +75,11 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		sba_command_arg(ret, spec->scratch);
 	}
 	sba_command_envs(ret, env);
-	sba_command_env_url(ret, "SANDBOX_AGENT_MODEL_URL", spec, "/v1");
-	sba_command_env(ret, "SANDBOX_AGENT_MODEL_KEY", spec->token);
-	sba_command_env(ret, "SANDBOX_AGENT_MODEL", model);
+	if (!spec->login) {
+		sba_command_env_url(ret, "SANDBOX_AGENT_MODEL_URL", spec, "/v1");
+		sba_command_env(ret, "SANDBOX_AGENT_MODEL_KEY", spec->token);
+		sba_command_env(ret, "SANDBOX_AGENT_MODEL", model);
+	}
 	if (spec->mcp)
 		sba_command_env(ret, "SANDBOX_AGENT_MCP", sba_driver_pi.mcp_path);
 	return 0;
@@ -332,6 +337,9 @@ static void pi_fini(void *state)
 	free(p->failure);
 }
 
+static const struct sba_login login = { ".pi/agent/auth.json", "PI_CODING_AGENT_DIR", "auth.json",
+					"pi, then /login" };
+
 const struct sba_driver sba_driver_pi = {
 	.size = sizeof(struct sba_driver),
 	.name = "pi",
@@ -354,4 +362,5 @@ const struct sba_driver sba_driver_pi = {
 	.keeps_edit = true,
 	.has_screen = true,
 	.mcp_path = SBA_LODGING_DIR "/mcp.json",
+	.login = &login,
 };

@@ -108,15 +108,16 @@ int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_erro
 	const char *state = held > 0 && strcmp(i->state, "idle") == 0 ? "working" : i->state;
 	SBA_JSON json_t *j = json_pack(
 		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
-		"s:s, s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:O, s:O}",
+		"s:s, s:s, s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:O, s:O}",
 		"name", i->name, "id", i->id, "prefix", i->prefix, "tag", i->tag, "agent", i->agent,
-		"program", i->program, "permissions", i->permissions, "mcp", i->mcp, "provider",
-		i->provider, "base_url", i->base_url, "network", i->network, "allow", i->allow,
-		"mounts", i->mounts, "image", i->image, "user", i->user, "version", i->version,
-		"state", state, "created", (json_int_t)i->created, "keepalive_ms",
-		(json_int_t)i->keepalive_ms, "max_lifetime_ms", (json_int_t)i->max_lifetime_ms,
-		"held", held, "memory", (json_int_t)limits.memory, "pids", (json_int_t)limits.pids,
-		"cpus", limits.cpus, "container", container, "sidecar", sidecar);
+		"program", i->program, "permissions", i->permissions, "mcp", i->mcp, "login",
+		i->login, "provider", i->provider, "base_url", i->base_url, "network", i->network,
+		"allow", i->allow, "mounts", i->mounts, "image", i->image, "user", i->user,
+		"version", i->version, "state", state, "created", (json_int_t)i->created,
+		"keepalive_ms", (json_int_t)i->keepalive_ms, "max_lifetime_ms",
+		(json_int_t)i->max_lifetime_ms, "held", held, "memory", (json_int_t)limits.memory,
+		"pids", (json_int_t)limits.pids, "cpus", limits.cpus, "container", container,
+		"sidecar", sidecar);
 	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);

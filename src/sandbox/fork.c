@@ -285,6 +285,25 @@ static int fill_spool(struct fork_job *j, struct sba_error *err)
 	return rc;
 }
 
+/* A login is its sandbox's alone: as what is mounted, it is passed over. */
+static int leave_login(const struct fork_job *j, const json_t *changes, struct sba_strv *passed,
+		       struct sba_error *err)
+{
+	const char *login = j->parent->info.login;
+	size_t i, len = strlen(login);
+	const json_t *one;
+	int rc = 0;
+	json_array_foreach(changes, i, one)
+	{
+		const char *path = sba_json_str(one, "Path");
+		size_t path_len = path ? strlen(path) : 0;
+		if (rc == 0 && len && path_len > len && path[path_len - len - 1] == '/' &&
+		    strcmp(path + path_len - len, login) == 0)
+			rc = sba_strv_add(passed, path, err);
+	}
+	return rc;
+}
+
 /* One download for all children, in a file without a name. */
 static int download(struct fork_job *j, struct sba_error *err)
 {
@@ -294,6 +313,8 @@ static int download(struct fork_job *j, struct sba_error *err)
 				       err);
 	if (rc == 0)
 		rc = sba_mounts_paths(&j->mounts, &mounted, err);
+	if (rc == 0)
+		rc = leave_login(j, list, &mounted, err);
 	if (rc == 0)
 		rc = sba_changes_parse(list, (const char *const *)mounted.v, &j->changes, err);
 	if (rc < 0)

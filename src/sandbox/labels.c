@@ -153,7 +153,7 @@ int sba_labels_make(const struct sba_sandbox_options *o, const char *id, const c
 	      set(l, "key-env", o->key_env) || set(l, "program", program) ||
 	      set(l, "mounts", mounts) || set(l, "model", o->model) ||
 	      set(l, "permissions", o->permissions) || set(l, "mcp", o->mcp) ||
-	      set_int(l, "max-tokens", o->max_tokens) ||
+	      set(l, "login", o->login) || set_int(l, "max-tokens", o->max_tokens) ||
 	      set_int(l, "max-requests", o->max_requests) ||
 	      set(l, "allow", rules.data ? rules.data : "") || set(l, "network", o->network) ||
 	      set(l, "workspace", SBA_DEFAULT_WORKSPACE) || set(l, "version", SBA_VERSION) ||
@@ -215,6 +215,7 @@ void sba_labels_read(const json_t *labels, struct sba_sandbox_info *info)
 	info->model = sba_label_get(labels, "model");
 	info->permissions = sba_label_get(labels, "permissions");
 	info->mcp = sba_label_get(labels, "mcp");
+	info->login = sba_label_get(labels, "login");
 	info->max_tokens = get_int(labels, "max-tokens");
 	info->max_requests = get_int(labels, "max-requests");
 	info->created = get_int(labels, "created");

@@ -43,6 +43,14 @@ int sba_process_converse(struct sba_process *p, const void *data, size_t len, sb
 int sba_sandbox_set_agent(struct sba_sandbox *s, const struct sba_sandbox_options *options,
 			  struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- a login of the agent's (login.c) ---- */
+
+/* Adds the strings of a JSON text that are secret. SBA_ELIMIT: too many for a login. */
+int sba_login_secrets(const json_t *j, struct sba_strv *ret, struct sba_error *err) SBA_MUST_CHECK;
+/* The same of the login that the sandbox has, as it is now; nothing where it has none. */
+int sba_sandbox_login_secrets(struct sba_sandbox *s, struct sba_strv *ret,
+			      struct sba_error *err) SBA_MUST_CHECK;
+
 /* CPU time that all in it has used since it began, in ns. */
 int sba_sandbox_cpu(struct sba_sandbox *s, int64_t *ret_ns, struct sba_error *err) SBA_MUST_CHECK;
 

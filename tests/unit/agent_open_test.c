@@ -31,9 +31,11 @@ static int line(struct sba_stream *s, void *state, const char *text, size_t len)
 
 static void assert_refused(const struct sba_agent_options *o, const char *text, const char *hint)
 {
-	struct sba_sandbox s = {
-		.info = { .name = "fox", .agent = "claude", .program = "", .permissions = "" }
-	};
+	struct sba_sandbox s = { .info = { .name = "fox",
+					   .agent = "claude",
+					   .program = "",
+					   .permissions = "",
+					   .login = "" } };
 	struct sba_agent *a = NULL;
 	struct sba_error err = { 0 };
 	assert_int_equal(sba_agent_open(&s, o, &a, &err), SBA_EINVAL);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "agent/private.h"
 #include "drivers/drivers.h"
 
 #include <stdlib.h>
@@ -248,6 +249,127 @@ static void opencodes_servers_are_told_from_its_tools(void **state)
 	}
 }
 
+/* ---- a login instead of a key ---- */
+
+static int login_command(const char *agent, const char *model, struct sba_command *ret,
+			 struct sba_error *err)
+{
+	const struct sba_turn_spec spec = { .login = true, .model = model, .new_session = "id-1" };
+	return sba_command_make(sba_driver_find(agent), &spec, ret, err);
+}
+
+static void a_login_goes_without_address_token_and_provider_of_ours(void **state)
+{
+	static const char *const agents[] = { "claude", "codex", "opencode", "pi" };
+	static const char *const never[] = { "_KEY=", "BASE_URL", "model_provider", "MODEL_URL",
+					     "AUTH_TOKEN" };
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(agents); i++) {
+		struct sba_command c;
+		struct sba_error err = { 0 };
+		if (login_command(agents[i], "anthropic/some-model", &c, &err) < 0)
+			fail_msg("%s: %s", agents[i], err.text);
+		assert_true(strv_has(&c.argv, "anthropic/some-model"));
+		for (size_t k = 0; k < SBA_ARRAY_LEN(never); k++) {
+			for (size_t n = 0; n < c.argv.n; n++)
+				assert_null(strstr(c.argv.v[n], never[k]));
+			for (size_t n = 0; n < c.env.n; n++)
+				assert_null(strstr(c.env.v[n], never[k]));
+		}
+		sba_command_fini(&c);
+		/* Without a model it is the CLI's own default. */
+		assert_int_equal(login_command(agents[i], NULL, &c, &err), 0);
+		for (size_t n = 0; n < c.argv.n; n++)
+			assert_true(strcmp(c.argv.v[n], "-m") != 0 &&
+				    strcmp(c.argv.v[n], "--model") != 0);
+		sba_command_fini(&c);
+	}
+}
+
+static void who_keeps_no_login_is_refused(void **state)
+{
+	static const char *const agents[] = { "dsh", "command" };
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(agents); i++) {
+		struct sba_command c;
+		struct sba_error err = { 0 };
+		assert_int_equal(login_command(agents[i], NULL, &c, &err), SBA_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, "keeps no login of its own"));
+		assert_null(sba_agent_login(agents[i]));
+		assert_int_equal(sba_agent_check_login(agents[i], "{}", 2, &err), SBA_EUNSUPPORTED);
+	}
+	assert_null(sba_agent_login("nobody"));
+	assert_string_equal(sba_agent_login("codex")->path, ".codex/auth.json");
+}
+
+static int check_login(const char *text, struct sba_error *err)
+{
+	return sba_agent_check_login("claude", text, strlen(text), err);
+}
+
+static void a_login_is_an_object_with_something_secret_in_it(void **state)
+{
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(check_login("", &err), SBA_ECONFIG);
+	assert_int_equal(check_login("sk-ant-oat01-0123456789abcdef", &err), SBA_ECONFIG);
+	assert_int_equal(check_login("[\"sk-ant-oat01-0123456789abcdef\"]", &err), SBA_ECONFIG);
+	assert_non_null(strstr(err.text, "not a JSON object"));
+	assert_int_equal(check_login("{\"claudeAiOauth\":{\"scopes\":[\"user:inference\"]}}", &err),
+			 SBA_ECONFIG);
+	assert_non_null(strstr(err.text, "no login of claude"));
+	assert_int_equal(
+		check_login("{\"a\":{\"accessToken\":\"sk-ant-oat01-0123456789abcdef\"}}", &err),
+		0);
+}
+
+static void what_is_secret_in_a_login_is_long_and_one_word(void **state)
+{
+	static const char text[] =
+		"{\"type\":\"oauth\",\"when\":\"2026-11-29T10:11:12.123456Z\","
+		"\"url\":\"https://auth.example.org/some/where\",\"note\":\"words that are a "
+		"note\","
+		"\"tokens\":{\"access\":\"eyJhbGciOiJub25lIn0.e30.x\",\"all\":[\"rt-0123456789-"
+		"0123456789\"]}}";
+	SBA_STRV struct sba_strv v = { 0 };
+	SBA_JSON json_t *j = json_loads(text, 0, NULL);
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(sba_login_secrets(j, &v, &err), 0);
+	assert_int_equal(v.n, 2);
+	assert_true(strv_has(&v, "eyJhbGciOiJub25lIn0.e30.x"));
+	assert_true(strv_has(&v, "rt-0123456789-0123456789"));
+	SBA_JSON json_t *many = json_array();
+	for (int i = 0; i <= SBA_LOGIN_SECRETS_MAX; i++)
+		json_array_append_new(many, json_string("rt-0123456789-0123456789"));
+	sba_strv_fini(&v);
+	v = (struct sba_strv){ 0 };
+	assert_int_equal(sba_login_secrets(many, &v, &err), SBA_ELIMIT);
+}
+
+static void every_secret_is_hidden_wherever_it_stands(void **state)
+{
+	struct sba_secrets s = { 0 };
+	struct sba_redact *key = NULL;
+	struct sba_error err = { 0 };
+	char text[] = "a first-secret-of-all b second-secret-here c the-relays-own-key d";
+	char none[] = "nothing to hide";
+	(void)state;
+	assert_int_equal(sba_redact_new("first-secret-of-all", &s.own[0], &err), 0);
+	assert_int_equal(sba_redact_new("second-secret-here", &s.own[1], &err), 0);
+	assert_int_equal(sba_redact_new("the-relays-own-key", &key, &err), 0);
+	s.own_n = 2;
+	s.key = key;
+	assert_int_equal(sba_secrets_hide(&s, text, strlen(text), true), strlen(text));
+	assert_null(strstr(text, "secret"));
+	assert_null(strstr(text, "relays"));
+	assert_int_equal(sba_secrets_hide(&s, none, strlen(none), true), strlen(none));
+	assert_string_equal(none, "nothing to hide");
+	sba_secrets_fini(&s);
+	assert_int_equal(sba_secrets_hide(&s, none, strlen(none), true), strlen(none));
+	sba_redact_free(key);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +382,11 @@ int main(void)
 		cmocka_unit_test(servers_come_in_the_words_of_each_cli),
 		cmocka_unit_test(servers_that_make_no_sense_are_named),
 		cmocka_unit_test(opencodes_servers_are_told_from_its_tools),
+		cmocka_unit_test(a_login_goes_without_address_token_and_provider_of_ours),
+		cmocka_unit_test(who_keeps_no_login_is_refused),
+		cmocka_unit_test(a_login_is_an_object_with_something_secret_in_it),
+		cmocka_unit_test(what_is_secret_in_a_login_is_long_and_one_word),
+		cmocka_unit_test(every_secret_is_hidden_wherever_it_stands),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

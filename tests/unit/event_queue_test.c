@@ -55,7 +55,7 @@ static void secret_is_starred_out_of_every_string(void **state)
 				     .output = "sk-key-012345678" };
 	(void)state;
 	assert_int_equal(sba_redact_new("sk-key-0123456789", &secret, NULL), 0);
-	q.secret = secret;
+	q.secrets = &(struct sba_secrets){ .key = secret };
 	assert_int_equal(sba_event_queue_put(&q, &e), 0);
 	const struct sba_event *one = sba_event_queue_take(&q);
 	assert_string_equal(one->text, "it is *****************");

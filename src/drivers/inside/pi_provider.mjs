@@ -20,6 +20,8 @@ export default function (pi) {
 	if (process.env.SANDBOX_AGENT_MCP)
 		registerServers(pi, process.env.SANDBOX_AGENT_MCP);
 	const model = process.env.SANDBOX_AGENT_MODEL;
+	if (!model)
+		return; // a login of the user's
 	pi.registerProvider("sandbox", {
 		name: "sandbox-agent",
 		baseUrl: process.env.SANDBOX_AGENT_MODEL_URL,
