@@ -2,8 +2,12 @@
 /* Codex: the command line and environment of a turn (0.171.0). */
 #include "drivers/private.h"
 
+#include <string.h>
+
 #define PROVIDER "sandbox"
 #define KEY_ENV  "SANDBOX_AGENT_MODEL_KEY"
+/* What needs no quoting in TOML. */
+#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:"
 
 /* A provider of our own: the address goes by argument, the key by the variable
  * that the provider names. The built-in provider tries a WebSocket first and
@@ -18,6 +22,18 @@ static void put_provider(const struct sba_turn_spec *spec, struct sba_command *c
 			 "base_url=\"%.*s/v1\",env_key=\"" KEY_ENV "\",wire_api=\"responses\","
 			 "request_max_retries=2,stream_max_retries=1}",
 			 sba_turn_base_len(spec), spec->base_url);
+}
+
+/* At its first start it asks whether to go over to the model that it takes for the
+ * successor of the one that it was told to use (0.171). */
+static void put_asked(const struct sba_turn_spec *spec, struct sba_command *c)
+{
+	const char *model = spec->model;
+	if (!model || strspn(model, WORD) != strlen(model))
+		return;
+	sba_command_arg(c, "-c");
+	sba_command_argf(c, "notice.model_migrations={\"%s\"=\"gpt-6-%s\"}", model,
+			 strstr(model, "-luna") ? "luna" : "sol");
 }
 
 /* No configuration file: all of it belongs to this turn. stdin is the prompt,
@@ -49,6 +65,8 @@ int sba_codex_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 	sba_command_args(ret, fixed);
 	if (!spec->login)
 		put_provider(spec, ret);
+	if (spec->screen)
+		put_asked(spec, ret);
 	if (spec->model) {
 		sba_command_arg(ret, "-m");
 		sba_command_arg(ret, spec->model);

@@ -142,11 +142,38 @@ static int load(const struct sba_store *st, const struct sba_inside *in,
 	return rc;
 }
 
+/* Without it, those that were forked from it by codex itself could be neither resumed
+ * nor dumped: their files hold only what is their own. */
+static int check_forks(const struct sba_store *st, const struct sba_inside *in, const char *id,
+		       struct sba_error *err)
+{
+	struct sba_kept_list l = { 0 };
+	int rc = sba_files_list(st, in, &l, err);
+	for (size_t i = 0; rc == 0 && i < l.n; i++) {
+		if (strcmp(l.v[i].parent, id) == 0)
+			rc = sba_hint(err,
+				      sba_fail(err, SBA_EREFUSED,
+					       "session '%s' was forked from it, and codex keeps "
+					       "their common past in '%s' alone",
+					       l.v[i].id, id),
+				      "remove that one first");
+	}
+	sba_kept_list_fini(&l);
+	return rc;
+}
+
+static int remove_session(const struct sba_store *st, const struct sba_inside *in, const char *id,
+			  struct sba_error *err)
+{
+	int rc = check_forks(st, in, id, err);
+	return rc == 0 ? sba_files_remove(st, in, id, err) : rc;
+}
+
 const struct sba_store sba_codex_store = {
 	.id_prefix = "",
 	.list = sba_files_list,
 	.dump = dump,
 	.load = load,
-	.remove = sba_files_remove,
+	.remove = remove_session,
 	.files = &files,
 };

@@ -97,21 +97,34 @@ static int list(const struct sba_store *st, const struct sba_inside *in, struct 
 
 /* ---- out ---- */
 
+/* It does not always say why it failed: the list knows. */
+static int no_session_or(const struct sba_store *st, const struct sba_inside *in, const char *id,
+			 const struct sba_error *why, struct sba_error *err)
+{
+	struct sba_kept_list l = { 0 };
+	bool there = false;
+	if (why->code == SBA_ENOTFOUND)
+		return no_session(id, err);
+	int rc = why->code == SBA_EIO ? list(st, in, &l, NULL) : why->code;
+	for (size_t i = 0; rc == 0 && i < l.n; i++)
+		there = there || strcmp(l.v[i].id, id) == 0;
+	sba_kept_list_fini(&l);
+	if (rc == 0 && !there)
+		return no_session(id, err);
+	if (err)
+		*err = *why;
+	return why->code;
+}
+
 static int dump(const struct sba_store *st, const struct sba_inside *in, const char *id,
 		struct sba_parts *ret, struct sba_error *err)
 {
-	(void)st;
 	const char *const argv[] = { "opencode", "export", id, NULL };
 	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_SESSION_MAX);
 	SBA_JSON json_t *j = NULL;
 	struct sba_error why = { 0 };
-	if (run(in, argv, &out, &why) < 0) {
-		if (why.code == SBA_EIO || why.code == SBA_ENOTFOUND)
-			return no_session(id, err);
-		if (err)
-			*err = why;
-		return why.code;
-	}
+	if (run(in, argv, &out, &why) < 0)
+		return no_session_or(st, in, id, &why, err);
 	int rc = sba_json_parse(out.data ? out.data : "", out.len, "opencode's export", &j, err);
 	const char *told = sba_json_str(j, "info.id");
 	if (rc == 0 && (!told || strcmp(told, id) != 0))
@@ -194,11 +207,10 @@ static int import(const struct sba_inside *in, const void *data, size_t len, str
 static int remove_session(const struct sba_store *st, const struct sba_inside *in, const char *id,
 			  struct sba_error *err)
 {
-	(void)st;
 	const char *const argv[] = { "opencode", "session", "delete", id, NULL };
 	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
-	int rc = run(in, argv, &out, err);
-	return rc == SBA_EIO || rc == SBA_ENOTFOUND ? no_session(id, err) : rc;
+	struct sba_error why = { 0 };
+	return run(in, argv, &out, &why) < 0 ? no_session_or(st, in, id, &why, err) : 0;
 }
 
 static int load(const struct sba_store *st, const struct sba_inside *in,

@@ -84,7 +84,7 @@ struct sba_store {
 	int (*load)(const struct sba_store *s, const struct sba_inside *in,
 		    const struct sba_parts *parts, const char *was, const char *id,
 		    struct sba_error *err);
-	/* SBA_ENOTFOUND. */
+	/* SBA_ENOTFOUND. SBA_EREFUSED: another session needs it. */
 	int (*remove)(const struct sba_store *s, const struct sba_inside *in, const char *id,
 		      struct sba_error *err);
 	/* Copies what a turn aside needs into the folder `scratch`, which is there and

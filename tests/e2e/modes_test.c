@@ -26,7 +26,7 @@ static const struct words {
 	const char *screen; /* a word of its screen, which no control sequence cuts; NULL: none */
 } all_words[] = {
 	{ "claude", "Write", "file_path", "mcp__demo__pingtool", true, "bypass" },
-	{ "codex", NULL, NULL, "mcp__demo__pingtool", false, "OpenAI" },
+	{ "codex", NULL, NULL, "mcp__demo__pingtool", false, "YOLO" },
 	{ "dsh", "write", "file_path", "mcp__demo__pingtool", true, NULL },
 	{ "opencode", "write", "filePath", "demo_pingtool", true, "anything" },
 	{ "pi", "write", "path", "mcp__demo__pingtool", true, "scripted" },

@@ -139,6 +139,24 @@ static void a_screen_is_the_cli_without_a_prompt(void **state)
 	assert_non_null(strstr(err.text, "dsh has no screen"));
 }
 
+static void what_codex_asks_at_its_first_start_is_answered(void **state)
+{
+	static const char answer[] = "notice.model_migrations={\"gpt-5.5\"=\"gpt-6-sol\"}";
+	const struct sba_turn_spec screen = { .screen = true, .model = "gpt-5.5" };
+	const struct sba_turn_spec turn = { .model = "gpt-5.5" };
+	const struct sba_turn_spec odd = { .screen = true, .model = "a\"=1}" };
+	struct sba_command c;
+	struct sba_error err;
+	(void)state;
+	assert_command("codex", screen, answer, true);
+	assert_command("codex", turn, answer, false);
+	/* What would have to be quoted is asked about, rather. */
+	assert_int_equal(command_of("codex", odd, &c, &err), 0);
+	for (size_t i = 0; i < c.argv.n; i++)
+		assert_null(strstr(c.argv.v[i], "model_migrations"));
+	sba_command_fini(&c);
+}
+
 /* ---- MCP servers ---- */
 
 static const char servers[] =
@@ -379,6 +397,7 @@ int main(void)
 		cmocka_unit_test(opencodes_rules_are_in_its_configuration),
 		cmocka_unit_test(who_cannot_be_held_to_it_says_so),
 		cmocka_unit_test(a_screen_is_the_cli_without_a_prompt),
+		cmocka_unit_test(what_codex_asks_at_its_first_start_is_answered),
 		cmocka_unit_test(servers_come_in_the_words_of_each_cli),
 		cmocka_unit_test(servers_that_make_no_sense_are_named),
 		cmocka_unit_test(opencodes_servers_are_told_from_its_tools),

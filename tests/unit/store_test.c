@@ -312,6 +312,24 @@ static void a_codex_fork_takes_its_parents_along(void **state)
 	here = first;
 }
 
+static void a_codex_session_that_a_fork_needs_is_not_removed(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	inside_here_file(&here, ROLLOUT(UUID), META(UUID, ""));
+	inside_here_file(&here, ROLLOUT(OTHER), META(OTHER, ",\"forked_from_id\":\"" UUID "\""));
+	assert_int_equal(sba_codex_store.remove(&sba_codex_store, &here.in, UUID, &err),
+			 SBA_EREFUSED);
+	assert_non_null(strstr(err.text, OTHER));
+	struct sba_parts p = dumped(&sba_codex_store, OTHER);
+	assert_int_equal(p.n, 2);
+	sba_parts_fini(&p);
+	/* In the other order nothing is in the way. */
+	assert_int_equal(sba_codex_store.remove(&sba_codex_store, &here.in, OTHER, &err), 0);
+	assert_int_equal(sba_codex_store.remove(&sba_codex_store, &here.in, UUID, &err), 0);
+	assert_int_equal(listed(&sba_codex_store).n, 0);
+}
+
 /* ---- opencode, whose own commands do it ---- */
 
 struct asked {
@@ -320,6 +338,7 @@ struct asked {
 	const char *answer;
 	int status;
 	const char *said;
+	const char *lists; /* what `session list` answers in any case */
 };
 
 static int fake_run(const struct sba_inside *in, const struct sba_inside_run *r,
@@ -331,6 +350,12 @@ static int fake_run(const struct sba_inside *in, const struct sba_inside_run *r,
 	for (size_t i = 0; r->argv[i]; i++)
 		sba_buf_printf(&a->commands, "%s%s", i ? " " : "", r->argv[i]);
 	sba_buf_putc(&a->commands, '\n');
+	*ret_status = 0;
+	ret_said[0] = '\0';
+	if (a->lists && strcmp(r->argv[2], "list") == 0) {
+		sba_buf_puts(ret_out, a->lists);
+		return 0;
+	}
 	if (a->answer)
 		sba_buf_puts(ret_out, a->answer);
 	*ret_status = a->status;
@@ -448,6 +473,28 @@ static void a_session_that_opencode_does_not_know_is_not_found(void **state)
 			 SBA_ENOTFOUND);
 }
 
+static void other_trouble_of_opencodes_is_not_a_missing_session(void **state)
+{
+	(void)state;
+	struct sba_parts p = { 0 };
+	struct sba_error err = { 0 };
+	asked.status = 1;
+	asked.said = "database is locked";
+	asked.lists = "[{\"id\":\"ses_x\"}]";
+	assert_int_equal(sba_opencode_store.dump(&sba_opencode_store, &opencode, "ses_x", &p, &err),
+			 SBA_EIO);
+	assert_non_null(strstr(err.text, "database is locked"));
+	assert_int_equal(sba_opencode_store.remove(&sba_opencode_store, &opencode, "ses_x", &err),
+			 SBA_EIO);
+	/* What the list does not know is not there, whatever was said. */
+	assert_int_equal(sba_opencode_store.dump(&sba_opencode_store, &opencode, "ses_y", &p, &err),
+			 SBA_ENOTFOUND);
+	/* Without a list there is only what was said. */
+	asked.lists = NULL;
+	assert_int_equal(sba_opencode_store.dump(&sba_opencode_store, &opencode, "ses_y", &p, &err),
+			 SBA_EIO);
+}
+
 static int tell_of_a_file(const struct sba_inside *in, const struct sba_inside_run *r,
 			  struct sba_buf *ret_out, int *ret_status, char ret_said[SBA_SAID_MAX],
 			  struct sba_error *err)
@@ -512,11 +559,13 @@ int main(void)
 		HERE_TEST(removing_takes_the_one_session_and_says_what_is_not_there),
 		HERE_TEST(a_copy_for_a_turn_aside_leaves_the_session_alone),
 		HERE_TEST(a_codex_fork_takes_its_parents_along),
+		HERE_TEST(a_codex_session_that_a_fork_needs_is_not_removed),
 		cmocka_unit_test(a_time_that_cannot_be_is_no_time),
 		cmocka_unit_test(the_parts_of_a_dump_are_bounded_together),
 		OPENCODE_TEST(opencode_lists_what_its_own_command_says),
 		OPENCODE_TEST(an_opencode_copy_has_new_ids_throughout),
 		OPENCODE_TEST(a_session_that_opencode_does_not_know_is_not_found),
+		OPENCODE_TEST(other_trouble_of_opencodes_is_not_a_missing_session),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
