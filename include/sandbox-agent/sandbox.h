@@ -105,8 +105,9 @@ SBA_API int sba_sandbox_find_agent(struct sba_sandbox *s, struct sba_error *err)
 /* Zero means the default everywhere. */
 struct sba_list_options {
 	const char *prefix; /* NULL: the default; "*": every prefix */
-	bool all;   /* also what is ready in the pool, half-made, or went within the last hour */
-	bool ready; /* only what is ready in the pool */
+	bool all;      /* also what is ready in the pool, half-made, or went within the last hour */
+	bool ready;    /* only what is ready in the pool */
+	bool moved_in; /* looks into those without an agent for one that moved in */
 	const char *tag, *agent, *name; /* only these */
 	uint64_t reserved[8];
 };

@@ -51,7 +51,8 @@ SBA_API int sba_sessions_use(struct sba_agent *a, const char *id, struct sba_err
  * is no such session. */
 SBA_API int sba_sessions_copy(struct sba_agent *a, const char *id, char ret[SBA_SESSION_NAME_MAX],
 			      struct sba_error *err);
-/* The main one too: the next turn begins anew then. SBA_ENOTFOUND: no such session. */
+/* The main one too: the next turn begins anew then. SBA_ENOTFOUND: no such session.
+ * SBA_EREFUSED: another session could not go on without it. */
 SBA_API int sba_sessions_remove(struct sba_agent *a, const char *id, struct sba_error *err);
 
 /* ---- to another sandbox ---- */
@@ -135,8 +136,8 @@ SBA_API int sba_rules_get(struct sba_agent *a, char **ret, size_t *ret_len, stru
 /* ---- children ---- */
 
 /* As sba_sandbox_fork(), and each child's main session is a copy of the
- * parent's under an id of its own. The handles are sandboxes: an agent is opened
- * on each as on any. */
+ * parent's under an id of its own; of a driver whose sessions cannot be got at each
+ * begins anew. The handles are sandboxes: an agent is opened on each as on any. */
 SBA_API int sba_agent_fork(struct sba_agent *a, const struct sba_fork_options *options,
 			   struct sba_sandbox **ret, struct sba_fork_report *ret_report,
 			   struct sba_error *err);

@@ -23,8 +23,9 @@ static int adopt(struct sba_agent *parent, struct sba_sandbox *child, const stru
 		rc = store->load(store, &in, parts, parent->session, id, err);
 	if (rc == 0) {
 		rc = store->remove(store, &in, parent->session, err);
-		/* It was taken out of the parent before its files were copied, or after. */
-		rc = rc == SBA_ENOTFOUND ? 0 : rc;
+		/* It was taken out of the parent before its files were copied, or after; or
+		 * another session there needs it. */
+		rc = rc == SBA_ENOTFOUND || rc == SBA_EREFUSED ? 0 : rc;
 	}
 	if (rc == 0)
 		rc = sba_agent_recall(parent, parent->session, &m, err);
@@ -57,26 +58,31 @@ static void record(struct sba_agent *a, struct sba_sandbox *const *children, siz
 			 json_pack("{s:s, s:o}", "session", a->session, "children", names));
 }
 
+/* The session as it is now, if there is one and it can be got at. */
+static int take_session(struct sba_agent *a, struct sba_parts *ret, struct sba_error *err)
+{
+	struct sba_access x = { 0 };
+	int rc = sba_access_enter(a, false, &x, err);
+	if (rc == 0 && *a->session)
+		rc = x.store->dump(x.store, &x.in, a->session, ret, err);
+	sba_access_leave(&x);
+	return sba_access_wrap(a, rc, "fork its session", err);
+}
+
 int sba_agent_fork(struct sba_agent *a, const struct sba_fork_options *options,
 		   struct sba_sandbox **ret, struct sba_fork_report *ret_report,
 		   struct sba_error *err)
 {
-	struct sba_access x = { 0 };
 	struct sba_parts parts = { 0 };
 	size_t n = options && options->count ? options->count : 1;
-	int rc = sba_access_enter(a, false, &x, err);
-	if (rc == 0 && *a->session)
-		rc = x.store->dump(x.store, &x.in, a->session, &parts, err);
-	sba_access_leave(&x);
+	int rc = a->driver->store ? take_session(a, &parts, err) : 0;
 	if (rc == 0)
 		rc = sba_sandbox_fork(a->sandbox, options, ret, ret_report, err);
-	else
-		rc = sba_access_wrap(a, rc, "fork its session", err);
 	if (rc < 0) {
 		sba_parts_fini(&parts);
 		return rc;
 	}
-	for (size_t i = 0; rc == 0 && *a->session && i < n; i++)
+	for (size_t i = 0; rc == 0 && parts.n > 0 && i < n; i++)
 		rc = adopt(a, ret[i], &parts, err);
 	sba_parts_fini(&parts);
 	if (rc < 0)

@@ -107,7 +107,7 @@ static int ps(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	(void)args;
 	const struct ps_options *o = options;
-	struct sba_list_options lo = { .prefix = cli->prefix, .all = o->all };
+	struct sba_list_options lo = { .prefix = cli->prefix, .all = o->all, .moved_in = true };
 	struct sba_sandbox_list *l = NULL;
 	struct sba_error err;
 	int rc = filter(&o->filter, &lo, &err);

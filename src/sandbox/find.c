@@ -386,6 +386,18 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(x->info.name, y->info.name);
 }
 
+/* One question to the engine for each that was made without an agent. */
+static void look_inside(struct sba_engine *e, struct sba_sandbox *s)
+{
+	struct sba_error why;
+	bool runs = strcmp(s->info.state, "idle") == 0 || strcmp(s->info.state, "working") == 0;
+	if (!runs || *s->info.agent || s->info.foreign_schema)
+		return;
+	s->engine = e;
+	if (sba_sandbox_find_agent(s, &why) < 0)
+		sba_log("sandbox", "%s", why.text);
+}
+
 int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *options,
 		     struct sba_sandbox_list **ret, struct sba_error *err)
 {
@@ -413,6 +425,8 @@ int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *option
 	size_t kept = 0;
 	for (size_t i = 0; i < l->found.n; i++) {
 		struct sba_sandbox *s = &l->found.v[i];
+		if (o->moved_in)
+			look_inside(e, s);
 		if (!wanted(s, o)) {
 			json_decref(s->labels);
 			continue;

@@ -55,7 +55,7 @@ static void a_plain_sandbox_runs_commands_and_has_no_agent(void **state)
 
 static void an_agent_moves_into_what_was_set_up_before_it(void **state)
 {
-	LIVE_CHILD before, up, chat, after, again;
+	LIVE_CHILD before, up, ps, other, chat, after, again;
 	(void)state;
 	create("home", live_fake_image());
 	RUN(&before, "exec", "home", "--", "sh", "-c", "echo mine >/workspace/kept");
@@ -63,6 +63,12 @@ static void an_agent_moves_into_what_was_set_up_before_it(void **state)
 	RUN(&up, "up", "claude", "--in", "home", "--offline");
 	live_assert_says(&up, 0, NULL);
 	assert_string_equal(up.out.data, "home\n");
+	RUN(&ps, "--json", "ps", "--filter", "agent=claude");
+	live_assert_says(&ps, 0, NULL);
+	assert_non_null(strstr(ps.out.data, "\"name\":\"home\""));
+	RUN(&other, "-q", "ps", "--filter", "agent=pi");
+	live_assert_says(&other, 0, NULL);
+	assert_int_equal(other.out.len, 0);
 	RUN(&chat, "-q", "chat", "home", "you");
 	live_assert_says(&chat, 0, NULL);
 	assert_string_equal(chat.out.data, "heard you\n");

@@ -77,7 +77,7 @@ static void a_program_has_a_model_only_where_one_is_asked_for(void **state)
 
 static void the_program_of_a_sandbox_is_run_by_each_chat(void **state)
 {
-	LIVE_CHILD up, first, second, gone;
+	LIVE_CHILD up, first, second, fork, child, gone;
 	(void)state;
 	RUN(&up, "up", "command", "--image", live.image, "--name", "prog", "--", "sh", "-c",
 	    "cat; echo \" $SANDBOX_AGENT_SESSION$SANDBOX_AGENT_RESUME\"");
@@ -89,7 +89,14 @@ static void the_program_of_a_sandbox_is_run_by_each_chat(void **state)
 	assert_true(sba_starts_with(first.out.data, "one "));
 	assert_true(sba_starts_with(second.out.data, "two "));
 	assert_string_equal(first.out.data + 4, second.out.data + 4);
-	RUN(&gone, "rm", "prog");
+	/* What it keeps of its session nobody knows: a child begins anew. */
+	RUN(&fork, "fork", "prog", "--name", "kid");
+	live_assert_says(&fork, 0, NULL);
+	RUN(&child, "-q", "chat", "kid", "three");
+	live_assert_says(&child, 0, NULL);
+	assert_true(sba_starts_with(child.out.data, "three "));
+	assert_string_not_equal(child.out.data + 6, second.out.data + 4);
+	RUN(&gone, "rm", "prog", "kid");
 	live_assert_says(&gone, 0, NULL);
 }
 
