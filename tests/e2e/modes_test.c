@@ -65,9 +65,9 @@ static const char *script_of(const char *tool, const char *input)
 static bool writes(const char *box, const char *script)
 {
 	LIVE_CHILD turn, look;
-	RUN(&turn, "--json", "chat", box, "--script", script, "go");
+	AGENT_RUN(&turn, "--json", "chat", box, "--script", script, "go");
 	live_assert_says(&turn, 0, NULL);
-	RUN(&look, "exec", box, "sh", "-c", "ls /workspace; rm -f /workspace/f");
+	AGENT_RUN(&look, "exec", box, "sh", "-c", "ls /workspace; rm -f /workspace/f");
 	live_assert_says(&look, 0, NULL);
 	return look.out.len > 0 && strstr(look.out.data, "f\n");
 }
@@ -93,15 +93,15 @@ static bool writes_by_shell(const char *box, bool asking)
 static void up(const char *name, const char *permissions)
 {
 	LIVE_CHILD c;
-	RUN(&c, "up", agent.name, "--offline", "--name", name, "--keepalive", "90s",
-	    "--permissions", permissions);
+	AGENT_RUN(&c, "up", agent.name, "--offline", "--name", name, "--keepalive", "90s",
+		  "--permissions", permissions);
 	live_assert_says(&c, 0, NULL);
 }
 
 static void down(const char *name)
 {
 	LIVE_CHILD c;
-	RUN(&c, "rm", name);
+	AGENT_RUN(&c, "rm", name);
 	live_assert_says(&c, 0, NULL);
 }
 
@@ -109,7 +109,7 @@ static void down(const char *name)
 static void assert_refused(const char *permissions)
 {
 	LIVE_CHILD c;
-	RUN(&c, "up", agent.name, "--offline", "--permissions", permissions);
+	AGENT_RUN(&c, "up", agent.name, "--offline", "--permissions", permissions);
 	live_assert_says(&c, 2, "--permissions: codex cannot be held to '");
 	assert_int_equal(live_container_count(), 0);
 }
@@ -127,7 +127,7 @@ static void read_only_writes_nothing_whatever_the_model_calls(void **state)
 	assert_false(writes_by_shell("looker", false));
 	if (agent_is("dsh"))
 		assert_false(writes_by_shell("looker", true));
-	RUN(&look, "--json", "inspect", "looker");
+	AGENT_RUN(&look, "--json", "inspect", "looker");
 	live_assert_says(&look, 0, NULL);
 	assert_non_null(strstr(look.out.data, "\"permissions\":\"read-only\""));
 	down("looker");
@@ -177,8 +177,8 @@ static void a_server_of_the_users_is_a_tool_of_the_agents(void **state)
 			    "{\"mcpServers\":{\"demo\":{\"command\":\"/workspace/server.sh\","
 			    "\"args\":[],\"env\":{\"WORD\":\"from-env\"}}}}",
 			    0600));
-	RUN(&c, "--json", "run", agent.name, "--offline", "--mcp", mcp, "--workspace",
-	    live_path("ws"), "--script", script_of(words->ping, ""), "go");
+	AGENT_RUN(&c, "--json", "run", agent.name, "--offline", "--mcp", mcp, "--workspace",
+		  live_path("ws"), "--script", script_of(words->ping, ""), "go");
 	live_assert_says(&c, 0, NULL);
 	SBA_JSON json_t *lines = live_json_lines(&c);
 	const json_t *call = live_json_line(lines, "tool_call");
@@ -191,8 +191,8 @@ static void servers_that_make_no_sense_are_refused_before_anything_is_made(void 
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "up", agent.name, "--offline", "--mcp",
-	    write_text("bad.json", "{\"mcpServers\":{\"a\":{}}}", 0644));
+	AGENT_RUN(&c, "up", agent.name, "--offline", "--mcp",
+		  write_text("bad.json", "{\"mcpServers\":{\"a\":{}}}", 0644));
 	live_assert_says(&c, 2, "server 'a': needs either");
 	assert_int_equal(live_container_count(), 0);
 }

@@ -169,13 +169,13 @@ static void two_turns_at_once_are_refused_or_wait(void **state)
 	const struct sba_event *event;
 	const struct sba_turn_options slow = { .prompt = "slow" };
 	const struct sba_turn_options now = { .prompt = "recall IVY" };
-	const struct sba_turn_options later = { .prompt = "recall IVY", .wait_ms = 60000 };
+	const struct sba_turn_options later = { .prompt = "recall IVY", .wait_ms = 240000 };
 	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, sba_sandbox_info(one.box)->name,
 					  &other, &err),
 			 0);
 	struct sba_agent *a = agent_open(other, script);
 	assert_int_equal(sba_turn_begin(one.agent, &slow, &t, &err), 0);
-	assert_true(sba_turn_next(t, 60000, &event, &err) > 0);
+	assert_true(sba_turn_next(t, 240000, &event, &err) > 0);
 	assert_int_equal(sba_turn_begin(a, &now, &second, &err), SBA_EBUSY);
 	/* By the CLI's own means; the one that waits begins then. */
 	struct sba_turn_result r;
@@ -365,13 +365,13 @@ static void an_interrupted_turn_is_part_of_the_past(void **state)
 	struct sba_error err = { 0 };
 	const struct sba_turn_options slow = { .prompt = "slow NUTMEG" };
 	assert_int_equal(sba_turn_begin(one.agent, &slow, &t, &err), 0);
-	while (sba_turn_next(t, 60000, &event, &err) > 0 && event->kind != SBA_EVENT_SESSION)
+	while (sba_turn_next(t, 240000, &event, &err) > 0 && event->kind != SBA_EVENT_SESSION)
 		;
 	sba_turn_cancel(t);
 	int64_t began = sba_now_ms();
 	sba_turn_result(t, &r);
 	assert_int_equal(r.verdict, SBA_VERDICT_CANCELED);
-	assert_true(sba_now_ms() - began < 15000);
+	assert_true(sba_now_ms() - began < 60000);
 	sba_turn_free(t);
 	assert_knows(one.agent, "recall OLIVE", "APPLE", NULL);
 }
@@ -384,12 +384,12 @@ static void die_in_a_turn(const char *name)
 	struct sba_turn *t = NULL;
 	const struct sba_event *event;
 	const struct sba_turn_options slow = { .prompt = "slow PLUM" };
-	alarm(120);
+	alarm(400);
 	if (sba_engine_open(NULL, &engine, NULL) < 0 ||
 	    sba_sandbox_open(engine, live.prefix, name, &s, NULL) < 0 ||
 	    sba_turn_begin(agent_open(s, script), &slow, &t, NULL) < 0)
 		_exit(1);
-	while (sba_turn_next(t, 60000, &event, NULL) > 0 && event->kind != SBA_EVENT_SESSION)
+	while (sba_turn_next(t, 240000, &event, NULL) > 0 && event->kind != SBA_EVENT_SESSION)
 		;
 	raise(SIGKILL);
 }
@@ -397,7 +397,7 @@ static void die_in_a_turn(const char *name)
 static void a_killed_client_loses_no_session(void **state)
 {
 	(void)state;
-	const struct sba_turn_options later = { .prompt = "recall QUINCE", .wait_ms = 60000 };
+	const struct sba_turn_options later = { .prompt = "recall QUINCE", .wait_ms = 240000 };
 	struct sba_turn *t = NULL;
 	struct sba_turn_result r;
 	struct sba_error err = { 0 };

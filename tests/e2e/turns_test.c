@@ -25,8 +25,8 @@ static int begin(void **state)
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "up", agent.name, "--offline", "--network", "sealed", "--name", "talk",
-	    "--keepalive", "15m");
+	AGENT_RUN(&c, "up", agent.name, "--offline", "--network", "sealed", "--name", "talk",
+		  "--keepalive", "15m");
 	live_assert_says(&c, 0, NULL);
 	standing = live_container_count();
 	return 0;
@@ -36,7 +36,7 @@ static int end(void **state)
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "rm", "talk");
+	AGENT_RUN(&c, "rm", "talk");
 	return c.status;
 }
 
@@ -61,7 +61,7 @@ static void forget(void)
 	LIVE_CHILD ls;
 	size_t i;
 	json_t *one;
-	RUN(&ls, "--json", "sessions", "ls", "talk");
+	AGENT_RUN(&ls, "--json", "sessions", "ls", "talk");
 	live_assert_says(&ls, 0, NULL);
 	SBA_JSON json_t *j = json_loads(ls.out.data, 0, NULL);
 	json_array_foreach(json_object_get(j, "sessions"), i, one)
@@ -69,7 +69,7 @@ static void forget(void)
 		if (!sba_json_bool(one, "main", false))
 			continue;
 		LIVE_CHILD rm;
-		RUN(&rm, "sessions", "rm", "talk", sba_json_str(one, "id"));
+		AGENT_RUN(&rm, "sessions", "rm", "talk", sba_json_str(one, "id"));
 		live_assert_says(&rm, 0, NULL);
 	}
 }
@@ -103,8 +103,8 @@ static void the_demo_writes_runs_and_brings_home_a_quicksort(void **state)
 	char get[300];
 	(void)state;
 	snprintf(get, sizeof(get), "/workspace/qs.py:%s", live_path("qs.py"));
-	RUN(&c, "--json", "run", agent.name, "--offline", "--network", "sealed",
-	    "write a quicksort in Python to /workspace/qs.py and run it", "--get", get);
+	AGENT_RUN(&c, "--json", "run", agent.name, "--offline", "--network", "sealed",
+		  "write a quicksort in Python to /workspace/qs.py and run it", "--get", get);
 	live_assert_says(&c, 0, NULL);
 	SBA_JSON json_t *lines = live_json_lines(&c);
 	/* What codex writes with takes patches, which the script has none of. */
@@ -134,13 +134,13 @@ static void files_go_in_are_worked_on_and_come_home(void **state)
 	(void)state;
 	assert_true(mkdir(live_path("in"), 0755) == 0);
 	live_write_file(live_path("in/data"), bytes, sizeof(bytes), 0640);
-	RUN(&in, "cp", live_path("in"), "talk:/workspace");
+	AGENT_RUN(&in, "cp", live_path("in"), "talk:/workspace");
 	live_assert_says(&in, 0, NULL);
-	RUN(&turn, "-q", "chat", "talk",
-	    "run: cd /workspace/in && cat data data > twice && chmod 700 twice && rm data");
+	AGENT_RUN(&turn, "-q", "chat", "talk",
+		  "run: cd /workspace/in && cat data data > twice && chmod 700 twice && rm data");
 	live_assert_says(&turn, 0, NULL);
 	snprintf(to, sizeof(to), "%s", live_path("home"));
-	RUN(&out, "cp", "talk:/workspace/in", to);
+	AGENT_RUN(&out, "cp", "talk:/workspace/in", to);
 	live_assert_says(&out, 0, NULL);
 	SBA_FREE char *twice = live_read_file(live_path("home/twice"), &len);
 	assert_non_null(twice);
@@ -151,7 +151,7 @@ static void files_go_in_are_worked_on_and_come_home(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 	assert_int_equal(stat(live_path("home/data"), &st), -1);
 	/* The names are the next agent's, too. */
-	RUN(&rm, "exec", "talk", "rm", "-r", "/workspace/in");
+	AGENT_RUN(&rm, "exec", "talk", "rm", "-r", "/workspace/in");
 	live_assert_says(&rm, 0, NULL);
 	assert_int_equal(unlink(live_path("in/data")), 0);
 	assert_int_equal(rmdir(live_path("in")), 0);
@@ -165,7 +165,7 @@ static void a_tool_is_told_when_it_begins_and_how_it_ends(void **state)
 	const json_t *one;
 	size_t i, call = 0, result = 0;
 	(void)state;
-	RUN(&c, "--json", "chat", "talk", "run: echo from-inside; exit 3");
+	AGENT_RUN(&c, "--json", "chat", "talk", "run: echo from-inside; exit 3");
 	live_assert_says(&c, 0, NULL);
 	SBA_JSON json_t *lines = live_json_lines(&c);
 	json_array_foreach(lines, i, one)
@@ -191,7 +191,7 @@ static void a_turn_is_readable_in_words(void **state)
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "chat", "talk", "run: echo from-inside; exit 3");
+	AGENT_RUN(&c, "chat", "talk", "run: echo from-inside; exit 3");
 	live_assert_says(&c, 0, "exit 3");
 	assert_non_null(strstr(c.err.data, "echo from-inside"));
 	assert_non_null(strstr(c.out.data, "from-inside"));
@@ -205,10 +205,10 @@ static void chat_goes_on_with_the_conversation(void **state)
 	LIVE_CHILD first, second;
 	(void)state;
 	forget();
-	RUN(&first, "-q", "chat", "talk", "my colour is blue");
+	AGENT_RUN(&first, "-q", "chat", "talk", "my colour is blue");
 	live_assert_says(&first, 0, NULL);
 	assert_non_null(strstr(first.out.data, "(message 1)"));
-	RUN(&second, "-q", "chat", "talk", "and now?");
+	AGENT_RUN(&second, "-q", "chat", "talk", "and now?");
 	live_assert_says(&second, 0, NULL);
 	assert_non_null(strstr(second.out.data, "(message 2)"));
 }
@@ -220,7 +220,7 @@ static void an_answer_of_200_kilobytes_arrives_whole(void **state)
 	size_t words = 0;
 	(void)state;
 	forget();
-	RUN(&c, "--json", "chat", "talk", "big 200000");
+	AGENT_RUN(&c, "--json", "chat", "talk", "big 200000");
 	live_assert_says(&c, 0, NULL);
 	SBA_JSON json_t *lines = live_json_lines(&c);
 	const char *text = sba_json_str(live_json_line(lines, "result"), "text");
@@ -244,7 +244,7 @@ static void a_prompt_of_a_megabyte_arrives(void **state)
 	const char *const argv[] = { "chat", "talk", "-", NULL };
 	forget();
 	live_start(&c, &(struct live_start){ .argv = argv, .input = prompt });
-	live_child_await(&c, "the-end-42 (message 1)", 100000);
+	live_child_await(&c, "the-end-42 (message 1)", 280000);
 	/* It would go on to compact what fills its context, again and again. */
 	if (agent_is("opencode"))
 		kill(c.pid, SIGINT);
@@ -288,7 +288,7 @@ static void a_wrong_key_is_a_model_error_after_a_few_requests(void **state)
 				     "WRONG_KEY", "-m",         "some-model", "hello",
 				     NULL };
 	live_start(&c, &(struct live_start){ .argv = argv, .env = env });
-	live_child_end(&c, 120000);
+	live_child_end(&c, 280000);
 	live_assert_says(&c, 1, "model_error");
 	SBA_JSON json_t *lines = assert_model_error(&c);
 	const json_t *result = live_json_line(lines, "result");
@@ -302,12 +302,12 @@ static void an_unknown_model_is_a_model_error(void **state)
 {
 	LIVE_CHILD c, other;
 	(void)state;
-	RUN(&c, "--json", "chat", "talk", "-m", "no-such-model", "error 404");
+	AGENT_RUN(&c, "--json", "chat", "talk", "-m", "no-such-model", "error 404");
 	live_assert_says(&c, 1, "model_error");
 	SBA_JSON json_t *lines = assert_model_error(&c);
 	assert_int_equal(sba_json_int(live_json_line(lines, "result"), "http_status", 0), 404);
 	/* A name that only the provider knows is no CLI's business. */
-	RUN(&other, "-q", "chat", "talk", "-m", "no-such-model", "hi");
+	AGENT_RUN(&other, "-q", "chat", "talk", "-m", "no-such-model", "hi");
 	live_assert_says(&other, 0, NULL);
 	assert_non_null(strstr(other.out.data, "You said: hi"));
 }
@@ -316,7 +316,7 @@ static void too_many_requests_are_retried_but_not_for_ever(void **state)
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "--json", "chat", "talk", "--timeout", "20s", "error 429 1");
+	AGENT_RUN(&c, "--json", "chat", "talk", "--timeout", "20s", "error 429 1");
 	assert_int_not_equal(c.status, 0);
 	live_assert_says(&c, c.status, "\"error\"");
 }
@@ -325,7 +325,7 @@ static void a_cut_stream_ends_the_turn(void **state)
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "--json", "chat", "talk", "--timeout", "90s", "cut");
+	AGENT_RUN(&c, "--json", "chat", "talk", "cut");
 	live_assert_says(&c, 1, "model_error");
 	SBA_JSON json_t *lines = assert_model_error(&c);
 	assert_true(sba_json_bool(live_json_line(lines, "result"), "retry", false));
@@ -339,8 +339,8 @@ static void a_stalled_stream_runs_into_the_idle_timeout(void **state)
 	LIVE_CHILD c;
 	(void)state;
 	live_write_file(live_path("stall.json"), script, strlen(script), 0644);
-	RUN(&c, "--json", "chat", "talk", "--script", live_path("stall.json"), "--idle-timeout",
-	    "5s", "hello");
+	AGENT_RUN(&c, "--json", "chat", "talk", "--script", live_path("stall.json"),
+		  "--idle-timeout", "5s", "hello");
 	live_assert_says(&c, 124, "nothing came from it for");
 	SBA_JSON json_t *lines = live_json_lines(&c);
 	assert_string_equal(sba_json_str(live_json_line(lines, "result"), "verdict"),
@@ -351,7 +351,7 @@ static void after_all_failures_the_session_goes_on(void **state)
 {
 	LIVE_CHILD c;
 	(void)state;
-	RUN(&c, "-q", "chat", "talk", "still there?");
+	AGENT_RUN(&c, "-q", "chat", "talk", "still there?");
 	live_assert_says(&c, 0, NULL);
 	assert_non_null(strstr(c.out.data, "You said: still there?"));
 }
@@ -369,7 +369,7 @@ static void interrupt_ends_all(void **state)
 	live_child_await(&c, "sandbox doomed", 60000);
 	struct sba_sandbox *s = open_box("doomed");
 	/* opencode tells of a tool only when it has ended. */
-	live_await_inside(sba_sandbox_container(s), "sleep 8001", true, 90000);
+	live_await_inside(sba_sandbox_container(s), "sleep 8001", true, 240000);
 	sba_sandbox_close(s);
 	kill(c.pid, SIGINT);
 	live_child_end(&c, 30000);
@@ -387,7 +387,7 @@ static void a_killed_client_leaves_nothing_after_the_keepalive(void **state)
 	live_start(&c, &(struct live_start){ .argv = argv });
 	live_child_await(&c, "sandbox orphan", 60000);
 	struct sba_sandbox *s = open_box("orphan");
-	live_await_inside(sba_sandbox_container(s), agent.name, true, 60000);
+	live_await_inside(sba_sandbox_container(s), agent.name, true, 120000);
 	kill(c.pid, SIGKILL);
 	live_child_end(&c, 10000);
 	live_await(only_the_standing, NULL, 30000);
@@ -460,7 +460,7 @@ static void the_token_is_in_no_file_inspect_or_event(void **state)
 	const char *const argv[] = { "chat", "talk", "run: echo on; sleep 8011", NULL };
 	live_start(&c, &(struct live_start){ .argv = argv });
 	struct sba_sandbox *s = open_box("talk");
-	live_await_inside(sba_sandbox_container(s), "sleep 8011", true, 90000);
+	live_await_inside(sba_sandbox_container(s), "sleep 8011", true, 240000);
 	of_cli(s, "_KEY=", strlen("_KEY=") + 32, token);
 	memmove(token, token + strlen("_KEY="), 33);
 	of_cli(s, "http://127.0.0.1:", strlen("http://127.0.0.1:") + 5, url);

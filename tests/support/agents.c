@@ -12,7 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHECK_S = 400, KEEP_MS = 10 * 60 * 1000, TURN_MS = 120 * 1000 };
+enum {
+	CHECK_S = 600,
+	KEEP_MS = 15 * 60 * 1000,
+	TURN_MS = 240 * 1000,
+	PROGRAM_MS = 280 * 1000,
+};
 
 struct agent_under_test agent;
 
@@ -77,6 +82,12 @@ int agents_run_(const struct CMUnitTest *tests, size_t n, CMFixtureFunction begi
 			  _cmocka_run_group_tests(agent.name, tests, n, begin, end);
 	}
 	return failed + cmocka_run_group_tests(last, NULL, live_end);
+}
+
+void agent_program(struct live_child *c, const char *const *argv)
+{
+	live_start(c, &(struct live_start){ .argv = argv });
+	live_child_end(c, PROGRAM_MS);
 }
 
 /* ---- in the library ---- */

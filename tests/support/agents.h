@@ -24,6 +24,11 @@ int agents_run_(const struct CMUnitTest *tests, size_t n, CMFixtureFunction begi
 int agent_check_begin(void **state);
 #define CHECK(f) cmocka_unit_test_setup(f, agent_check_begin)
 
+/* As RUN(), with more time: a CLI's start alone takes a minute on a machine that is
+ * busy enough. */
+void agent_program(struct live_child *c, const char *const *argv);
+#define AGENT_RUN(c, ...) agent_program(c, (const char *const[]){ __VA_ARGS__, NULL })
+
 /* ---- in the library ---- */
 
 /* A sealed sandbox for the agent; the caller removes it. */
