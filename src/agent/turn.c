@@ -86,6 +86,16 @@ static int64_t interrupt(struct sba_turn *t, int64_t now)
 	return t->interrupted_ms + INTERRUPT_MS;
 }
 
+/* Some CLIs ask on for minutes, or for ever, when the key or the budget is refused. */
+static bool asks_in_vain(const struct sba_turn *t, int64_t now)
+{
+	struct sba_relay_stats stats;
+	if (!t->agent->relay)
+		return false;
+	sba_relay_stats_get(t->agent->relay, &stats);
+	return stats.in_vain_ms && now - stats.in_vain_ms >= SBA_IN_VAIN_MS;
+}
+
 /* Ends what must be ended; returns how long the next wait may be. */
 static int64_t watch(struct sba_turn *t)
 {
@@ -94,6 +104,8 @@ static int64_t watch(struct sba_turn *t)
 		next = interrupt(t, now);
 	if (sba_stream_stuck(t->stream))
 		end_process(t, BY_LOOP);
+	else if (asks_in_vain(t, now))
+		end_process(t, BY_REFUSAL);
 	if (next != SBA_NEVER)
 		return t->ended_by != BY_ITSELF ? -1 : next > now ? next - now : 0;
 	if (t->done_ms) {

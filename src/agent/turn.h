@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 /* Why we ended the CLI ourselves; none if it ended by itself. */
-enum ended_by { BY_ITSELF, BY_CALLER, BY_IDLENESS, BY_GRACE, BY_LOOP };
+enum ended_by { BY_ITSELF, BY_CALLER, BY_IDLENESS, BY_GRACE, BY_LOOP, BY_REFUSAL };
 
 struct sba_turn {
 	struct sba_agent *agent;

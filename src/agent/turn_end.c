@@ -95,6 +95,17 @@ static void judge_budget(struct sba_turn *t)
 			  "its budget of requests for this turn is spent");
 }
 
+/* Where a budget is spent, that is the reason; it was told before this. */
+static void judge_refusal(struct sba_turn *t)
+{
+	if (t->result.verdict == SBA_VERDICT_BUDGET || t->result.verdict == SBA_VERDICT_OK)
+		return;
+	set_error(t, SBA_VERDICT_MODEL_ERROR, SBA_EMODEL,
+		  "the model's provider refuses the key (401), and it asked on");
+	t->result.http_status = t->result.error.http_status = 401;
+	t->result.retryable = false;
+}
+
 static void judge_ours(struct sba_turn *t)
 {
 	char span[32];
@@ -112,6 +123,9 @@ static void judge_ours(struct sba_turn *t)
 	case BY_LOOP:
 		set_error(t, SBA_VERDICT_MODEL_ERROR, SBA_EMODEL,
 			  "it asked the model again and again; every answer broke off");
+		break;
+	case BY_REFUSAL:
+		judge_refusal(t);
 		break;
 	case BY_GRACE:
 	case BY_ITSELF:

@@ -87,6 +87,9 @@ enum {
 	SBA_SUMMARY_MAX = 256,     /* one line about a tool call */
 	SBA_STATE_MAX = 256 * SBA_KIB, /* state.json, which the inside may have written */
 
+	SBA_IN_VAIN_MS = 10 * 1000, /* for a CLI to take no for an answer; a turn with a wrong
+				     * key ends within 15 s */
+
 	/* audit */
 	SBA_AUDIT_BATCH = 64 * SBA_KIB,              /* said and not yet written */
 	SBA_AUDIT_LINE_MAX = 4 * SBA_LINE_MAX,       /* one event, escaped */

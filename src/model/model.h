@@ -41,6 +41,10 @@ struct sba_relay_stats {
 	struct sba_usage usage; /* as the answers said */
 	uint64_t estimated;     /* answers whose tokens had to be guessed from their size */
 	bool tokens_spent, requests_spent; /* which budget is used up: the next is refused */
+	bool key_refused;                  /* by upstream (401), the last time */
+	/* Since when in this turn every answer has been a refusal that asking again cannot
+	 * change: of the key, or for lack of budget. sba_now_ms(); 0: it is not so. */
+	int64_t in_vain_ms;
 };
 
 /*

@@ -180,10 +180,23 @@ void sba_relay_spend(struct sba_relay *r, const struct sba_usage *before,
 	pthread_mutex_unlock(&r->lock);
 }
 
+void sba_relay_note(struct sba_relay *r, int status, bool ours)
+{
+	pthread_mutex_lock(&r->lock);
+	r->stats.key_refused = !ours && status == 401;
+	if (!r->stats.key_refused && !ours)
+		r->stats.in_vain_ms = 0;
+	else if (!r->stats.in_vain_ms)
+		r->stats.in_vain_ms = sba_now_ms();
+	pthread_mutex_unlock(&r->lock);
+}
+
 void sba_relay_new_turn(struct sba_relay *r)
 {
 	pthread_mutex_lock(&r->lock);
 	r->turn_requests = 0;
+	r->stats.in_vain_ms = 0;
+	r->stats.key_refused = false;
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -251,10 +264,12 @@ static void on_request(void *user, const struct sba_http_request *request,
 	const struct sba_relay_route *route = find_route(request->target);
 	assert(route); /* the judge has seen to it */
 	const char *why = admit(r);
-	if (why)
-		refuse(r, request, answer, 400, why);
-	else
+	if (!why) {
 		forward(r, route, request, answer);
+		return;
+	}
+	refuse(r, request, answer, 400, why);
+	sba_relay_note(r, 400, true);
 }
 
 /* ---- life ---- */

@@ -126,6 +126,7 @@ int sba_relay_answer(struct sba_relay *r, const struct sba_relay_route *route, s
 		return rc;
 	}
 	answer->status = sba_http_response_status(take_up);
+	sba_relay_note(r, answer->status, false);
 	answer->headers = headers;
 	headers = (struct sba_strv){ 0 };
 	answer->stream = passage_read;

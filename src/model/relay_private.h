@@ -114,6 +114,8 @@ struct sba_relay_route {
 int sba_relay_answer(struct sba_relay *r, const struct sba_relay_route *route, size_t request_bytes,
 		     struct sba_http_response *take_up, struct sba_http_answer *answer,
 		     struct sba_error *err) SBA_MUST_CHECK;
+/* What upstream, or we ourselves, answered: whether asking on makes sense. */
+void sba_relay_note(struct sba_relay *r, int status, bool ours);
 /* Adds what an answer cost beyond what it was known to have cost before. */
 void sba_relay_spend(struct sba_relay *r, const struct sba_usage *before,
 		     const struct sba_usage *now, bool estimated);

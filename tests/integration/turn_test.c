@@ -268,6 +268,26 @@ static void an_end_from_outside_is_one_verdict_too(void **state)
 	assert_harmed(by_death, "sandbox_broken", 4);
 }
 
+static void an_engine_that_goes_away_is_a_verdict_of_its_own(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	struct live_proxy *proxy = live_proxy_start();
+	const char *const argv[] = { "-H", live_proxy_host(proxy), "--json", "run",
+				     FAKE, "--keepalive",          "2s",     "hang",
+				     NULL };
+	live_start(&c, &(struct live_start){ .argv = argv });
+	live_child_await(&c, "working", 60000);
+	live_proxy_cut(proxy);
+	live_child_end(&c, 60000);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	assert_string_equal(sba_json_str(live_json_line(lines, "result"), "verdict"),
+			    "engine_lost");
+	assert_int_equal(c.status, 3);
+	live_proxy_stop(proxy);
+	live_await_no_containers(60000);
+}
+
 static void a_stubborn_cli_is_ended_at_the_timeout_with_its_children(void **state)
 {
 	(void)state;
@@ -433,6 +453,7 @@ int main(void)
 		LIVE_TEST(a_cli_that_computes_in_silence_is_not_idle),
 		LIVE_TEST(every_end_is_one_verdict_and_its_status),
 		LIVE_TEST(an_end_from_outside_is_one_verdict_too),
+		LIVE_TEST(an_engine_that_goes_away_is_a_verdict_of_its_own),
 		LIVE_TEST(a_stubborn_cli_is_ended_at_the_timeout_with_its_children),
 		LIVE_TEST(a_cli_that_crashes_is_told_with_its_words),
 		LIVE_TEST(a_cli_that_says_nothing_is_no_success),
