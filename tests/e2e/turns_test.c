@@ -219,7 +219,6 @@ static void an_answer_of_200_kilobytes_arrives_whole(void **state)
 	LIVE_CHILD c;
 	size_t words = 0;
 	(void)state;
-	forget();
 	AGENT_RUN(&c, "--json", "chat", "talk", "big 200000");
 	live_assert_says(&c, 0, NULL);
 	SBA_JSON json_t *lines = live_json_lines(&c);
@@ -227,7 +226,6 @@ static void an_answer_of_200_kilobytes_arrives_whole(void **state)
 	for (const char *at = text; (at = strstr(at, "0123456789abcde")); at++)
 		words++;
 	assert_int_equal(words, BIG / strlen("0123456789abcde "));
-	forget();
 }
 
 static void a_prompt_of_a_megabyte_arrives(void **state)
@@ -242,9 +240,8 @@ static void a_prompt_of_a_megabyte_arrives(void **state)
 	for (size_t i = 100; i < len - 10; i += 100)
 		prompt[i] = ' ';
 	const char *const argv[] = { "chat", "talk", "-", NULL };
-	forget();
 	live_start(&c, &(struct live_start){ .argv = argv, .input = prompt });
-	live_child_await(&c, "the-end-42 (message 1)", 280000);
+	live_child_await(&c, "the-end-42 (message ", 280000);
 	/* It would go on to compact what fills its context, again and again. */
 	if (agent_is("opencode"))
 		kill(c.pid, SIGINT);
