@@ -92,6 +92,7 @@ struct sba_login {
 	const char *variable; /* of the CLI's: where it is set, the file is here at */
 	const char *beneath;  /* … $variable/beneath */
 	const char *how;      /* what makes it, for people: "claude, then /login" */
+	uint64_t reserved[8];
 };
 
 /* ---- the CLI's output ---- */

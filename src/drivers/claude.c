@@ -434,8 +434,12 @@ static const struct sba_driver_file screen_settings = {
 	"\"hasCompletedProjectOnboarding\":true}}}"
 };
 
-static const struct sba_login login = { ".claude/.credentials.json", "CLAUDE_CONFIG_DIR",
-					".credentials.json", "claude, then /login" };
+static const struct sba_login login = {
+	.path = ".claude/.credentials.json",
+	.variable = "CLAUDE_CONFIG_DIR",
+	.beneath = ".credentials.json",
+	.how = "claude, then /login",
+};
 
 const struct sba_driver sba_driver_claude = {
 	.size = sizeof(struct sba_driver),

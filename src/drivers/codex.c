@@ -372,8 +372,12 @@ static void codex_finish(struct sba_stream *s, void *state, int exit_status,
 	}
 }
 
-static const struct sba_login login = { ".codex/auth.json", "CODEX_HOME", "auth.json",
-					"codex login" };
+static const struct sba_login login = {
+	.path = ".codex/auth.json",
+	.variable = "CODEX_HOME",
+	.beneath = "auth.json",
+	.how = "codex login",
+};
 
 const struct sba_driver sba_driver_codex = {
 	.size = sizeof(struct sba_driver),

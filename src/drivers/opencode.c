@@ -329,8 +329,12 @@ static int opencode_line(struct sba_stream *s, void *state, const char *line, si
 	return sba_stream_object(s, state, line, len, opencode_object);
 }
 
-static const struct sba_login login = { ".local/share/opencode/auth.json", "XDG_DATA_HOME",
-					"opencode/auth.json", "opencode auth login" };
+static const struct sba_login login = {
+	.path = ".local/share/opencode/auth.json",
+	.variable = "XDG_DATA_HOME",
+	.beneath = "opencode/auth.json",
+	.how = "opencode auth login",
+};
 
 const struct sba_driver sba_driver_opencode = {
 	.size = sizeof(struct sba_driver),

@@ -337,8 +337,12 @@ static void pi_fini(void *state)
 	free(p->failure);
 }
 
-static const struct sba_login login = { ".pi/agent/auth.json", "PI_CODING_AGENT_DIR", "auth.json",
-					"pi, then /login" };
+static const struct sba_login login = {
+	.path = ".pi/agent/auth.json",
+	.variable = "PI_CODING_AGENT_DIR",
+	.beneath = "auth.json",
+	.how = "pi, then /login",
+};
 
 const struct sba_driver sba_driver_pi = {
 	.size = sizeof(struct sba_driver),
