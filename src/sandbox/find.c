@@ -196,8 +196,10 @@ static void sweep_half_made(struct sba_engine *e, struct sba_found *f, const cha
 
 void sba_found_fini(struct sba_found *f)
 {
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++) {
 		json_decref(f->v[i].labels);
+		json_decref(f->v[i].resident);
+	}
 	free(f->v);
 	*f = (struct sba_found){ 0 };
 }
@@ -429,6 +431,7 @@ int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *option
 			look_inside(e, s);
 		if (!wanted(s, o)) {
 			json_decref(s->labels);
+			json_decref(s->resident);
 			continue;
 		}
 		count_commands(s);

@@ -66,11 +66,24 @@ static int check(const json_t *j, struct sba_error *err)
 	return 0;
 }
 
+/* An entry of a list has no session, and one thread alone. */
+static void lock(struct sba_sandbox *s)
+{
+	if (s->session)
+		pthread_mutex_lock(&s->session->lock);
+}
+
+static void unlock(struct sba_sandbox *s)
+{
+	if (s->session)
+		pthread_mutex_unlock(&s->session->lock);
+}
+
 /* Two threads may have looked at once: the first one's stays, since its strings are lent. */
 static void take_in(struct sba_sandbox *s, const json_t *j)
 {
 	struct sba_sandbox_info *i = &s->info;
-	pthread_mutex_lock(&s->session->lock);
+	lock(s);
 	if (!s->resident) {
 		s->resident = json_incref((json_t *)(uintptr_t)j);
 		i->provider = sba_json_str(j, "provider");
@@ -79,14 +92,14 @@ static void take_in(struct sba_sandbox *s, const json_t *j)
 		i->program = sba_json_str(j, "program");
 		i->agent = sba_json_str(j, "agent");
 	}
-	pthread_mutex_unlock(&s->session->lock);
+	unlock(s);
 }
 
 static bool is_known(struct sba_sandbox *s)
 {
-	pthread_mutex_lock(&s->session->lock);
+	lock(s);
 	bool known = *s->info.agent;
-	pthread_mutex_unlock(&s->session->lock);
+	unlock(s);
 	return known;
 }
 

@@ -372,7 +372,7 @@ static void what_a_sandbox_was_made_for_beats_the_configuration(void **state)
 	(void)state;
 	static const char *const none[] = { NULL }, *const given[] = { "-m", "mine", NULL };
 	const struct sba_sandbox_info plain = {
-		.provider = "", .base_url = "", .key_env = "", .model = ""
+		.provider = "", .base_url = "", .key_env = "", .model = "", .login = ""
 	};
 	struct sba_sandbox_info made = plain, scripted = plain;
 	struct line l;
