@@ -113,6 +113,13 @@ static int take_head(struct parts *p, struct part *ret, struct sba_error *err)
 	return 0;
 }
 
+static int with_errno(struct sba_error *err, int e, int rc)
+{
+	if (err)
+		err->sys_errno = e;
+	return rc;
+}
+
 /* What cannot come into a folder, and has not; `name` may be "". */
 static int in_the_way(const struct parts *p, int e, const char *name, struct sba_error *err)
 {
@@ -132,8 +139,9 @@ static int in_the_way(const struct parts *p, int e, const char *name, struct sba
 		return sba_fail(err, SBA_EEXIST, "'%.256s' is not a directory", p->path);
 	for (size_t i = 0; *name && i < SBA_ARRAY_LEN(ways); i++) {
 		if (ways[i].e == e)
-			return sba_fail(err, ways[i].code, "'%.256s' in '%.256s': %s", name,
-					p->path, ways[i].why);
+			return with_errno(err, e,
+					  sba_fail(err, ways[i].code, "'%.256s' in '%.256s': %s",
+						   name, p->path, ways[i].why));
 	}
 	int rc = sba_file_refused(p->what, p->path, (uint64_t)e, err);
 	return *name ? sba_wrap(err, rc, "%.256s", name) : rc;

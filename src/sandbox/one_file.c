@@ -43,7 +43,10 @@ int sba_inside_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
 		rc = read_by_engine(s, inside, until, write, user, err);
 	if (rc == SBA_ENOTFOUND)
 		return sba_fail(err, rc, "%s:%s: no such file", s->info.name, inside);
-	return rc < 0 ? sba_wrap(err, rc, "%s:%s", s->info.name, inside) : 0;
+	if (rc == SBA_EREFUSED)
+		sba_hint(err, rc, "read takes one regular file; folders:  sandbox-agent cp %s:%s .",
+			 s->info.name, inside);
+	return rc < 0 ? sba_wrap(err, rc, "%s", s->info.name) : 0;
 }
 
 /* ---- writing, as root ---- */

@@ -5,6 +5,7 @@
  * there, and nothing is called done that is not there. The engine carries it
  * where it can reach that folder, else the guest does.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -264,6 +265,23 @@ static int by_commands(struct sending *j, struct sba_error *err)
 					 err);
 }
 
+/* What is another's in a sticky folder, the folder's owner may replace; nothing has
+ * moved yet. */
+static int staged_by_either(struct sending *j, struct sba_error *err)
+{
+	struct sba_error why = { 0 };
+	int rc = staged(j, &why);
+	if (rc == SBA_EREFUSED && why.sys_errno == EPERM && !j->other && !j->cargo->tar) {
+		sba_channel_put_close(sba_move(&j->put));
+		rc = open_other(j, &why);
+		if (rc == 0)
+			rc = staged(j, &why);
+	}
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
 static void tell(const struct sending *j, struct sba_transfer_report *ret)
 {
 	*ret = (struct sba_transfer_report){
@@ -298,7 +316,7 @@ int sba_send(struct sba_sandbox *s, const char *folder, const struct sba_cargo *
 	if (rc == 0 && !j.channel)
 		rc = by_commands(&j, err);
 	else if (rc == 0 && (rc = find_stage(&j, err)) == 0)
-		rc = staged(&j, err);
+		rc = staged_by_either(&j, err);
 	unload(&j);
 	sba_channel_put_close(j.put);
 	sba_channel_close(j.other);
