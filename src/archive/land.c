@@ -114,7 +114,7 @@ static int not_created(struct landing *l, struct archive_entry *entry, int e, st
 		return sba_fail(err, SBA_ELIMIT, "too many directories");
 	default:
 		return sba_fail_errno(err, e == ENOMEM ? SBA_ENOMEM : SBA_EIO, e, "create '%s'",
-				      l->rel);
+				      *l->rel ? l->rel : l->options.dest);
 	}
 }
 
@@ -272,7 +272,8 @@ static int check_dest(const struct landing *l, struct sba_error *err)
 			       : sba_fail_errno(err, SBA_EIO, errno, "'%s'", l->options.dest);
 	if ((l->options.replace || l->options.no_clobber) && S_ISREG(st.st_mode))
 		return 0;
-	return sba_fail_errno(err, SBA_EEXIST, EEXIST, "'%s'", l->options.dest);
+	return sba_fail(err, SBA_EEXIST, "'%s' is there%s", l->options.dest,
+			S_ISREG(st.st_mode) ? "" : ", and no regular file");
 }
 
 static int landing_init(struct landing *l, const struct sba_land_options *options,

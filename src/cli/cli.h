@@ -631,6 +631,7 @@ void cli_transfer_tell_refused(struct cli_transfer *t, uint64_t refused);
  * a minute is given up where `hurry`. */
 struct cli_stream {
 	bool hurry;
+	bool deaf; /* nobody reads what we write any more */
 };
 ssize_t cli_stream_read(void *stream, void *buf, size_t size, struct sba_error *err);
 int cli_stream_write(void *stream, const void *data, size_t len, struct sba_error *err);

@@ -91,6 +91,7 @@ struct copy {
 	struct sba_sandbox *sandbox;
 	char *dest; /* in full, as it is shown */
 	struct cli_transfer shown;
+	struct cli_stream stream;
 };
 
 static void told(struct copy *c, const struct sba_transfer_report *r)
@@ -262,16 +263,15 @@ static int copy_paths(struct copy *c, struct sba_transfer_report *report, struct
 
 static int copy_tar(struct copy *c, struct sba_transfer_report *report, struct sba_error *err)
 {
-	struct cli_stream stream = { .hurry = true };
 	const struct sba_transfer_options o = options_of(c);
 	if (c->from->path)
 		return sba_sandbox_download_tar(c->sandbox, c->from->path, cli_stream_write,
-						&stream, &o, err);
+						&c->stream, &o, err);
 	c->dest = NULL;
 	if (asprintf(&c->dest, "%s:%s", c->to->name, c->to->path) < 0)
 		return cli_fail_nomem(err);
-	return sba_sandbox_upload_tar(c->sandbox, cli_stream_read, &stream, c->to->path, &o, report,
-				      err);
+	return sba_sandbox_upload_tar(c->sandbox, cli_stream_read, &c->stream, c->to->path, &o,
+				      report, err);
 }
 
 static void record(struct copy *c, const struct sba_transfer_report *r, const struct sba_error *why)
@@ -307,7 +307,9 @@ static int copy(struct cli *cli, const struct cp_options *o, const struct side *
 {
 	struct sba_error err;
 	struct sba_transfer_report report = { 0 };
-	struct copy c = { .cli = cli, .options = o, .from = from, .to = to };
+	struct copy c = {
+		.cli = cli, .options = o, .from = from, .to = to, .stream = { .hurry = true }
+	};
 	cli_transfer_init(&c.shown, cli, from->path ? from->path : "-");
 	int rc = transfer(&c, &report, &err);
 	/* A tar on stdout speaks for itself, but for what is not in it. */
@@ -319,6 +321,8 @@ static int copy(struct cli *cli, const struct cp_options *o, const struct side *
 	free(c.dest);
 	if (cli_signals_caught())
 		return cli_signals_exit(cli, 1, "nothing of it is in place");
+	if (c.stream.deaf)
+		return EXIT_FAILURE;
 	if (rc == SBA_ELIMIT && !*err.hint)
 		snprintf(err.hint, sizeof(err.hint), "more of it:  --max-size, --max-files");
 	return rc < 0 ? cli_report(cli, &err) : 0;

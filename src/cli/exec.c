@@ -160,12 +160,19 @@ static int told(struct session *s, int status, int code, const char *hint, const
 	return status;
 }
 
+/* What is ours and not the command's has our status. */
+static int status_of(const struct sba_exit *e)
+{
+	return e->kind == SBA_NO_WORKDIR || e->kind == SBA_NO_PROCESS ? CLI_EXIT_EXEC
+								      : sba_exit_status(e);
+}
+
 /* What the status alone would leave open is said in words. */
 static int explain(struct session *s, const struct sba_exit *e)
 {
 	char text[SBA_ERROR_TEXT_MAX], after[32];
 	const char *name = s->name, *command = s->command;
-	int status = sba_exit_status(e);
+	int status = status_of(e);
 	switch (e->kind) {
 	case SBA_TIMED_OUT:
 		cli_time(s->timeout_ms, after, sizeof(after));
@@ -184,10 +191,10 @@ static int explain(struct session *s, const struct sba_exit *e)
 	case SBA_NO_WORKDIR:
 		snprintf(text, sizeof(text), "sandbox '%s': cannot enter the folder '%s': %s", name,
 			 s->workdir ? s->workdir : "of the image", strerror(e->number));
-		return told(s, CLI_EXIT_EXEC, SBA_ENOTFOUND, NULL, text);
+		return told(s, status, SBA_ENOTFOUND, NULL, text);
 	case SBA_NO_PROCESS:
 		snprintf(text, sizeof(text), "sandbox '%s' has no room for one more process", name);
-		return told(s, CLI_EXIT_EXEC, SBA_EBROKEN,
+		return told(s, status, SBA_EBROKEN,
 			    "sandbox-agent stop ends what runs; up --pids N allows more", text);
 	case SBA_OUT_OF_MEMORY:
 		snprintf(text, sizeof(text), "'%s' in sandbox '%s' ran out of memory", command,
@@ -272,7 +279,7 @@ static int conclude(struct session *s, struct sba_error *err)
 	cli_term_restore();
 	if (rc < 0)
 		return cli_signals_caught() ? CLI_EXIT_EXEC : report(s, err);
-	int status = s->sink.deaf ? EXIT_FAILURE : sba_exit_status(&e);
+	int status = s->sink.deaf ? EXIT_FAILURE : status_of(&e);
 	bool held = sba_process_output_held(s->process);
 	if (s->cli->json)
 		put_exit(s, status, held, &e);

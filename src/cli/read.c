@@ -2,6 +2,8 @@
 /* `read`: one file of a sandbox to stdout. */
 #include "cli.h"
 
+#include <stdlib.h>
+
 struct read_options {
 	int64_t timeout;
 };
@@ -27,6 +29,8 @@ static int read_file(struct cli *cli, const void *options, const struct cli_args
 	sba_sandbox_close(s);
 	if (cli_signals_caught())
 		return cli_signals_exit(cli, 1, "what came may be cut");
+	if (stream.deaf)
+		return EXIT_FAILURE;
 	return rc < 0 ? cli_report(cli, &err) : 0;
 }
 

@@ -142,9 +142,10 @@ ssize_t cli_stream_read(void *stream, void *buf, size_t size, struct sba_error *
 
 int cli_stream_write(void *stream, const void *data, size_t len, struct sba_error *err)
 {
-	(void)stream;
+	struct cli_stream *s = stream;
 	if (cli_write(STDOUT_FILENO, data, len))
 		return 0;
+	s->deaf = errno == EPIPE;
 	return cli_signals_caught()
 		       ? cli_fail(err, SBA_ECANCELED, NULL, "cancelled")
 		       : cli_fail(err, SBA_EIO, NULL, "write to stdout: %s", strerror(errno));

@@ -145,26 +145,62 @@ static void a_tree_merges_into_folders_that_are_roots(void **state)
 		      "/etc/profile.d/f 1000 640\n");
 }
 
-/* A folder of root's deep in what the user may write. */
+/* A folder and a file of root's in what the user may write. */
 static void what_cannot_all_be_moved_is_not_begun(void **state)
 {
 	(void)state;
 	LIVE_CHILD c, root;
+	SBA_BUF struct sba_buf tar = SBA_BUF_INIT(1 << 20);
 	make_tree("begun");
 	RUN(&root, "exec", "-u", "0", BOX, "--", "sh", "-c",
-	    "mkdir -m 1777 -p /tmp/in/begun && mkdir -p /tmp/in/begun/d && echo >/tmp/in/begun/f "
-	    "&& "
-	    "chown 0:0 /tmp/in/begun/f");
+	    "mkdir -p /tmp/in && mkdir -m 1777 /tmp/in/begun && mkdir /tmp/in/begun/d && "
+	    "echo >/tmp/in/begun/f");
 	live_assert_says(&root, 0, "");
-	RUN(&c, "cp", live_path("begun"), BOX ":/tmp/in");
+	tar_file(&tar, "a", "x");
+	tar_file(&tar, "f", "x");
+	tar_end(&tar);
+	live_start(&c,
+		   &(struct live_start){
+			   .argv = (const char *const[]){ "cp", "-", BOX ":/tmp/in/begun", NULL },
+			   .input = tar.data,
+			   .input_len = tar.len,
+		   });
+	live_child_end(&c, 20000);
 	live_assert_says(&c, 1, "'f' in '/tmp/in/begun': another's");
-	live_write_file(live_path("begun/d/x"), "x", 1, 0644);
-	unlink(live_path("begun/f"));
-	live_write_file(live_path("begun/a"), "x", 1, 0644);
 	live_child_fini(&c);
+	unlink(live_path("begun/f"));
+	live_write_file(live_path("begun/d/x"), "x", 1, 0644);
+	live_write_file(live_path("begun/a"), "x", 1, 0644);
 	RUN(&c, "cp", live_path("begun"), BOX ":/tmp/in");
 	live_assert_says(&c, 1, "'d/x' in '/tmp/in/begun': no writing");
 	assert_inside("ls -A /tmp/in/begun", "d\nf\n");
+}
+
+/* Its owner may not be the user, but the folder's owner may replace it. */
+static void anothers_file_in_a_sticky_folder_is_replaced_and_keeps_its_owner(void **state)
+{
+	(void)state;
+	LIVE_CHILD c, again;
+	for (int i = 0; i < 2; i++) {
+		live_start(&c, &(struct live_start){
+				       .argv = (const char *const[]){ "write", "--owner", "33:34",
+								      "--mode", "640", BOX,
+								      "/tmp/others", NULL },
+				       .input = "first",
+			       });
+		live_child_end(&c, 20000);
+		live_assert_says(&c, 0, "");
+		live_child_fini(&c);
+	}
+	live_start(&again,
+		   &(struct live_start){
+			   .argv = (const char *const[]){ "write", BOX, "/tmp/others", NULL },
+			   .input = "second",
+		   });
+	live_child_end(&again, 20000);
+	live_assert_says(&again, 0, "");
+	assert_inside("stat -c '%u:%g %a %s' /tmp/others; ls -A /tmp | grep -c sandbox-agent; true",
+		      "33:34 640 6\n0\n");
 }
 
 static void a_tar_without_folders_makes_them_the_users(void **state)
@@ -440,6 +476,22 @@ static void a_tar_of_what_is_in_a_folder_has_not_its_name(void **state)
 	}
 }
 
+/* As `cat` does, by its status alone. */
+static void a_reader_that_has_seen_enough_is_no_error(void **state)
+{
+	(void)state;
+	static const char *const ways[][4] = { { "read", BOX, "/tmp/enough", NULL },
+					       { "cp", BOX ":/tmp/enough", "-", NULL } };
+	free(live_sh_out(box, "head -c 3000000 /dev/zero >/tmp/enough"));
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ways); i++) {
+		LIVE_CHILD c;
+		live_start(&c, &(struct live_start){ .argv = ways[i], .close_stdout = true });
+		live_child_end(&c, 20000);
+		assert_int_equal(c.status, 1);
+		assert_int_equal(c.err.len, 0);
+	}
+}
+
 static void cp_merges_and_keeps_and_excludes(void **state)
 {
 	(void)state;
@@ -522,6 +574,7 @@ int main(void)
 		LIVE_STEP(a_file_and_a_folder_go_where_only_root_may_write),
 		LIVE_STEP(a_tree_merges_into_folders_that_are_roots),
 		LIVE_STEP(what_cannot_all_be_moved_is_not_begun),
+		LIVE_STEP(anothers_file_in_a_sticky_folder_is_replaced_and_keeps_its_owner),
 		LIVE_STEP(a_tar_without_folders_makes_them_the_users),
 		LIVE_STEP(what_only_root_may_read_comes_out),
 		LIVE_STEP(a_written_file_keeps_its_mode_and_owner),
@@ -534,6 +587,7 @@ int main(void)
 		LIVE_STEP(cp_takes_and_yields_tars),
 		LIVE_STEP(a_tar_of_nothing_is_no_error),
 		LIVE_STEP(a_tar_of_what_is_in_a_folder_has_not_its_name),
+		LIVE_STEP(a_reader_that_has_seen_enough_is_no_error),
 		LIVE_STEP(cp_merges_and_keeps_and_excludes),
 		LIVE_STEP(a_copy_to_nowhere_says_so_at_once_whatever_its_size),
 		LIVE_STEP(read_and_write_are_exact_and_of_any_size),
