@@ -98,6 +98,9 @@ void sba_pack_free(struct sba_pack *p);
  * the path in the archive, without leading '/'. */
 int sba_pack_bytes(struct sba_pack *p, const char *name, const void *data, size_t len,
 		   uint32_t mode, struct sba_error *err) SBA_MUST_CHECK; /* copies data */
+/* The same of data that is lent until the pack is freed. */
+int sba_pack_lent(struct sba_pack *p, const char *name, const void *data, size_t len, uint32_t mode,
+		  struct sba_error *err) SBA_MUST_CHECK;
 int sba_pack_dir(struct sba_pack *p, const char *name, uint32_t mode,
 		 struct sba_error *err) SBA_MUST_CHECK;
 /* mtime in UNIX seconds; < 0: now. */

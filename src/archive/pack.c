@@ -27,8 +27,9 @@ struct item {
 	char *name;
 	uint32_t mode, uid, gid;
 	int64_t mtime;
-	char *data; /* BYTES */
+	const char *data; /* BYTES */
 	size_t len;
+	char *copy;           /* of them, or NULL */
 	char *host_path;      /* PATH */
 	struct sba_strv only; /* PATH, if listed */
 	bool listed;
@@ -62,7 +63,7 @@ static void item_free(struct item *i)
 	if (!i)
 		return;
 	free(i->name);
-	free(i->data);
+	free(i->copy);
 	free(i->host_path);
 	sba_strv_fini(&i->only);
 	free(i);
@@ -133,24 +134,33 @@ static void append(struct sba_pack *p, struct item *take_i)
 	p->last = &take_i->next;
 }
 
-int sba_pack_bytes(struct sba_pack *p, const char *name, const void *data, size_t len,
-		   uint32_t mode, struct sba_error *err)
+int sba_pack_lent(struct sba_pack *p, const char *name, const void *data, size_t len, uint32_t mode,
+		  struct sba_error *err)
 {
 	struct item *i;
 	int rc = item_new(p, BYTES, name, &i, err);
 	if (rc < 0)
 		return rc;
-	i->data = malloc(len ? len : 1);
-	if (!i->data) {
-		item_free(i);
-		return sba_fail_nomem(err);
-	}
-	if (len > 0)
-		memcpy(i->data, data, len);
+	i->data = data;
 	i->len = len;
 	i->mode = mode;
 	append(p, i);
 	return 0;
+}
+
+int sba_pack_bytes(struct sba_pack *p, const char *name, const void *data, size_t len,
+		   uint32_t mode, struct sba_error *err)
+{
+	SBA_FREE char *copy = malloc(len ? len : 1);
+	if (!copy)
+		return sba_fail_nomem(err);
+	if (len > 0)
+		memcpy(copy, data, len);
+	struct item **last = p->last;
+	int rc = sba_pack_lent(p, name, copy, len, mode, err);
+	if (rc == 0)
+		(*last)->copy = sba_move(&copy);
+	return rc;
 }
 
 int sba_pack_dir(struct sba_pack *p, const char *name, uint32_t mode, struct sba_error *err)

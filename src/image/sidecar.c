@@ -60,8 +60,8 @@ static int import(struct sba_engine *e, const char *repository, const char *tag,
 	if (rc == 0)
 		rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], GUEST_DIR_MODE, err);
 	if (rc == 0)
-		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, GUEST_MODE,
-				    err);
+		rc = sba_pack_lent(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, GUEST_MODE,
+				   err);
 	if (rc == 0)
 		rc = sba_image_import(e, repository, tag, changes, sba_pack_read, pack,
 				      sba_engine_until(e, SBA_IMAGE_LOOK_MS), err);

@@ -29,7 +29,7 @@ int sba_guest_pack(struct sba_pack *pack, const struct sba_guest *guest, struct 
 {
 	int rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
 	if (rc == 0)
-		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
+		rc = sba_pack_lent(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
 	return rc;
 }
 
@@ -45,8 +45,8 @@ static int place(struct sba_sandbox *s, const json_t *container, const struct sb
 	struct sba_pack *pack = NULL;
 	int rc = sba_pack_new(&options, &pack, err);
 	if (rc == 0 && volume)
-		rc = sba_pack_bytes(pack, &SBA_GUEST_PATH[sizeof(SBA_GUEST_DIR)], guest->data,
-				    guest->len, 0711, err);
+		rc = sba_pack_lent(pack, &SBA_GUEST_PATH[sizeof(SBA_GUEST_DIR)], guest->data,
+				   guest->len, 0711, err);
 	else if (rc == 0)
 		rc = sba_guest_pack(pack, guest, err);
 	if (rc == 0)

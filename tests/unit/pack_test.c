@@ -284,13 +284,16 @@ static void entries_in_memory_come_in_their_order(void **state)
 	(void)state;
 	struct pack_world *p = begin();
 	char data[] = "copied";
+	static const char lent[] = "lent";
 	assert_int_equal(sba_pack_dir(p->pack, "s", 0755, &p->err), 0);
 	assert_int_equal(sba_pack_bytes(p->pack, "s/a", data, 6, 0600, &p->err), 0);
 	memset(data, 'X', 6);
 	assert_int_equal(sba_pack_bytes(p->pack, "s/empty", NULL, 0, 0644, &p->err), 0);
-	assert_names(p, "s/:5 s/a:0 s/empty:0 ");
+	assert_int_equal(sba_pack_lent(p->pack, "s/lent", lent, 4, 0644, &p->err), 0);
+	assert_names(p, "s/:5 s/a:0 s/empty:0 s/lent:0 ");
 	assert_int_equal(land_read(p), 0);
 	world_assert_content(&p->w, "out/a", "copied");
+	world_assert_content(&p->w, "out/lent", "lent");
 	world_assert_content(&p->w, "out/empty", "");
 	end(p);
 }
