@@ -54,7 +54,7 @@ install: all man $(B)/sandbox-agent.pc ## install under DESTDIR and PREFIX
 	$(B)/sandbox-agent completion bash > $(SHARE)/bash-completion/completions/sandbox-agent
 	$(B)/sandbox-agent completion zsh > $(SHARE)/zsh/site-functions/_sandbox-agent
 	$(B)/sandbox-agent completion fish > $(SHARE)/fish/vendor_completions.d/sandbox-agent.fish
-	$(if $(DESTDIR),,-ldconfig 2>/dev/null || true)
+	$(if $(DESTDIR),,ldconfig 2>/dev/null || true)
 
 .PHONY: uninstall
 uninstall: ## remove what install has put there
