@@ -75,6 +75,17 @@ static int save_lock(const struct work *w, struct sba_error *err)
 	return cli_fail(err, SBA_EIO, NULL, "write %s: %s", w->path, strerror(why));
 }
 
+/* As cli_image_done(), with what the lock has now. */
+static void done(struct cli *cli, const struct work *w, const char *ref, const char *what)
+{
+	const char *digest = sba_image_lock_digest(w->lock, ref);
+	cli_status_clear(&cli->status);
+	if (cli->json)
+		cli_json_line(json_pack("{s:i, s:s, s:s, s:s, s:s}", "v", 1, "type", "result",
+					"ref", ref, "did", what, "digest", digest));
+	cli_note(cli, "%s %s  %s  %s", cli_mark(&cli->look, CLI_MARK_OK), ref, what, digest);
+}
+
 /* ---- pull ---- */
 
 static int pull_one(struct cli *cli, const char *name, const void *options, struct sba_error *err)
@@ -147,7 +158,6 @@ static int check_free(struct cli *cli, const char *name, const void *options, st
 static int push_one(struct cli *cli, const char *name, const void *options, struct sba_error *err)
 {
 	const struct work *w = options;
-	time_t since = time(NULL);
 	const char *ref;
 	int rc = cli_image_ref(cli, name, &ref, err);
 	if (rc == 0)
@@ -155,7 +165,7 @@ static int push_one(struct cli *cli, const char *name, const void *options, stru
 	if (rc == 0)
 		rc = save_lock(w, err);
 	if (rc == 0)
-		cli_image_done(cli, ref, sba_image_lock_digest(w->lock, ref), since);
+		done(cli, w, ref, "pushed");
 	return rc;
 }
 
@@ -215,7 +225,6 @@ const struct cli_command cli_command_image_push = {
 static int lock_one(struct cli *cli, const char *name, const void *options, struct sba_error *err)
 {
 	const struct work *w = options;
-	time_t since = time(NULL);
 	const char *ref;
 	int rc = cli_image_ref(cli, name, &ref, err);
 	if (rc == 0)
@@ -223,7 +232,7 @@ static int lock_one(struct cli *cli, const char *name, const void *options, stru
 	if (rc == 0)
 		rc = save_lock(w, err);
 	if (rc == 0)
-		cli_image_done(cli, ref, sba_image_lock_digest(w->lock, ref), since);
+		done(cli, w, ref, "locked");
 	return rc;
 }
 
@@ -255,13 +264,12 @@ const struct cli_command cli_command_image_lock = {
 static int verify_one(struct cli *cli, const char *name, const void *options, struct sba_error *err)
 {
 	const struct work *w = options;
-	time_t since = time(NULL);
 	const char *ref;
 	int rc = cli_image_ref(cli, name, &ref, err);
 	if (rc == 0)
 		rc = sba_image_lock_verify(w->lock, ref, &w->io, err);
 	if (rc == 0)
-		cli_image_done(cli, ref, "is there as locked", since);
+		done(cli, w, ref, "is there as locked");
 	return rc;
 }
 
