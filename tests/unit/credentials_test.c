@@ -45,7 +45,7 @@ static int begin(void **state)
 {
 	char path[512];
 	(void)state;
-	alarm(60);
+	alarm(110);
 	snprintf(folder, sizeof(folder), "/tmp/sba-credentials-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s:/usr/bin:/bin", folder);
@@ -70,7 +70,7 @@ static struct sba_credentials found(const char *config)
 	struct sba_credentials c = { 0 };
 	struct sba_error err = { 0 };
 	put("config.json", config, 0600);
-	if (sba_credentials_find(folder, HOST, sba_until_in(20000), &c, &err) < 0)
+	if (sba_credentials_find(folder, HOST, sba_until_in(100000), &c, &err) < 0)
 		fail_msg("%s", err.text);
 	return c;
 }
@@ -93,7 +93,7 @@ static void broken(const char *config, const char *words)
 	struct sba_credentials c = { 0 };
 	struct sba_error err = { 0 };
 	put("config.json", config, 0600);
-	assert_int_equal(sba_credentials_find(folder, HOST, sba_until_in(20000), &c, &err),
+	assert_int_equal(sba_credentials_find(folder, HOST, sba_until_in(100000), &c, &err),
 			 SBA_ECONFIG);
 	assert_null(c.user);
 	assert_null(c.password);
@@ -207,7 +207,7 @@ static void a_helper_without_end_is_ended(void **state)
 	struct sba_error err = { 0 };
 	helper("box", "exec cat /dev/zero");
 	put("config.json", "{\"credsStore\":\"box\"}", 0600);
-	assert_int_equal(sba_credentials_find(folder, HOST, sba_until_in(20000), &c, &err),
+	assert_int_equal(sba_credentials_find(folder, HOST, sba_until_in(100000), &c, &err),
 			 SBA_ELIMIT);
 	helper("box", "exec sleep 1000");
 	assert_int_equal(sba_credentials_find(folder, HOST, sba_until_in(50), &c, &err),

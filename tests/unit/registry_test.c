@@ -97,7 +97,7 @@ static void handle(void *user, const struct sba_http_request *r, struct sba_http
 static int begin(void **state)
 {
 	(void)state;
-	alarm(60);
+	alarm(110);
 	memset(&world, 0, sizeof(world));
 	snprintf(world.config, sizeof(world.config),
 		 "{\"os\":\"linux\",\"architecture\":\"amd64\"}");
@@ -129,7 +129,7 @@ static int look_as(const struct sba_credentials *who, struct sba_remote_image *r
 	snprintf(name, sizeof(name), "%s/team/x:1", world.host);
 	assert_int_equal(sba_reference_parse(name, &ref, NULL), 0);
 	assert_int_equal(sba_registry_open(world.host, &o, &r, err), 0);
-	int rc = sba_registry_look(r, &ref, sba_until_in(30000), ret, err);
+	int rc = sba_registry_look(r, &ref, sba_until_in(100000), ret, err);
 	sba_registry_close(r);
 	return rc;
 }
