@@ -18,13 +18,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	KEEPALIVE_MS = 3000,
 	/* For a scan to see it, for the kernel to end what is inside, for the engine
 	 * to say so, on a machine that has other work. */
-	LAG_MS = 12 * 1000,
+	LAG_MS = 30 * 1000,
 	RACES = 20,
+	BOMBS_S = 300, /* eight of them, one after the other */
 };
 
 struct profile {
@@ -335,7 +337,7 @@ static void *await_last_word(void *user)
 	struct last_word *w = user;
 	SBA_JSON json_t *j = NULL;
 	const struct sba_request request = { .method = "POST", .path = w->path, .tried = "wait" };
-	struct sba_until until = sba_until_in(KEEPALIVE_MS + 5 * LAG_MS);
+	struct sba_until until = sba_until_in(KEEPALIVE_MS + 2 * LAG_MS);
 	if (sba_engine_call(live.engine, &request, until, &j, NULL) == 0)
 		w->code = sba_json_int(j, "StatusCode", -1);
 	return NULL;
@@ -365,7 +367,7 @@ static void ten_thousand_processes_hide_nothing(void **state)
 	sba_sandbox_close(s);
 	pthread_join(last.thread, NULL);
 	assert_int_equal(last.code, SBA_REAPER_KEEPALIVE);
-	live_await_no_containers(3 * LAG_MS);
+	live_await_no_containers(LAG_MS);
 }
 
 /* A dead process that another one traces is not gone for its parent: its command
@@ -387,7 +389,7 @@ static void what_cannot_be_ended_ends_its_sandbox(void **state)
 	assert_int_equal(sba_sandbox_exec(s, &o, &held, &err), 0);
 	live_await_inside(sba_sandbox_container(s), "sleep 6081", true, 10000);
 	struct sba_process *holder = attack_start(s, VERBS("hold", "sleep", "pause"));
-	assert_int_equal(sba_process_wait(held, 3 * LAG_MS, &end, &err), SBA_EBROKEN);
+	assert_int_equal(sba_process_wait(held, 2 * LAG_MS, &end, &err), SBA_EBROKEN);
 	if (!strstr(err.text, "1 of its processes could not be ended"))
 		fail_msg("%s", err.text);
 	sba_process_free(held);
@@ -409,7 +411,7 @@ static void bomb_until_deadline(const struct profile *p, const char *kind, bool 
 					    .timeout_ms = 1000,
 					    .signal_others = signal_others };
 	assert_int_equal(sba_sandbox_exec(s, &o, &bomb, &err), 0);
-	if (sba_process_wait(bomb, 3 * LAG_MS, &end, &err) < 0)
+	if (sba_process_wait(bomb, 2 * LAG_MS, &end, &err) < 0)
 		fail_msg("%s %s%s: %s", p->word, kind, signal_others ? " in passes" : "", err.text);
 	assert_int_equal(end.kind, SBA_TIMED_OUT);
 	sba_process_free(bomb);
@@ -423,6 +425,7 @@ static void bombs_end_at_their_deadline_and_leave_a_sandbox_that_works(void **st
 {
 	(void)state;
 	static const char *const kinds[] = { "bomb", "bomb-sessions", "comets" };
+	alarm(BOMBS_S);
 	for (size_t i = 0; i < SBA_ARRAY_LEN(kinds); i++) {
 		bomb_until_deadline(&profiles[0], kinds[i], false);
 		bomb_until_deadline(&profiles[1], kinds[i], false);
