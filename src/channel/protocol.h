@@ -34,13 +34,17 @@
 
 /* A build for the tests says another one. */
 #ifndef SBA_PROTOCOL_VERSION
-#define SBA_PROTOCOL_VERSION 2
+#define SBA_PROTOCOL_VERSION 3
 #endif
 
 /* Where the guest stands inside every sandbox, and in the sidecar's image: there
  * the engine fills a volume from it that sandboxes which run as root get. */
 #define SBA_GUEST_DIR  "/.sandbox-agent"
 #define SBA_GUEST_PATH "/.sandbox-agent/guest"
+/* Holds an empty file that is called by a key of the sandbox's: who knows the key can lock
+ * names in it. Nobody inside knows it, or may list the folder. A sandbox that runs as
+ * root has none. */
+#define SBA_LOCK_DIR SBA_GUEST_DIR "/lock"
 /* State that changes: root-owned, so that the sandbox's user cannot forge it. */
 #define SBA_STATE_DIR  "/var/lib/sandbox-agent"
 #define SBA_STATE_NAME "state.json"
@@ -51,6 +55,7 @@ enum {
 	SBA_RUN_FRAME_MAX = 16 * 1024 * 1024,
 	SBA_RUN_ID_MAX = 64,
 	SBA_RUN_LOCK_MAX = 64, /* of a lock's name: letters, digits, '.', '_', '-' */
+	SBA_LOCK_KEY_LEN = 32, /* hex digits */
 };
 
 enum sba_run_frame {
@@ -63,8 +68,8 @@ enum sba_run_frame {
 	SBA_RUN_TTY = 'T',      /* "ROWSxCOLS": the command gets a terminal of the guest's own */
 	SBA_RUN_DETACH = 'B',   /* outlive the client: end of stdin is not a reason to end */
 	SBA_RUN_OTHERS = 'O',   /* may signal processes of other commands: no signal scope */
-	SBA_RUN_LOCK = 'L',     /* "MS NAME": not while another command holds that name, which is
-				 * waited for so long */
+	SBA_RUN_LOCK = 'L',     /* "MS NAME KEY": not while another command holds that name, which
+				 * is waited for so long; KEY as in SBA_LOCK_DIR */
 	SBA_RUN_GO = 'G',       /* start */
 	/* after SBA_RUN_GO */
 	SBA_RUN_DATA = 'I',   /* bytes for the command's stdin */

@@ -78,7 +78,7 @@ static bool await_holder(struct sba_guest_command *command, int64_t limit,
 			 struct sba_guest_end *ret_end)
 {
 	int64_t left = limit - sba_guest_now_ms(CLOCK_MONOTONIC);
-	int watch = sba_guest_lock_watch(command->start->lock);
+	int watch = sba_guest_lock_watch(command->start->lock, command->start->lock_key);
 	bool hungry = sba_guest_input_hungry(&command->input);
 	struct pollfd polls[] = { { watch, 0, 0 },
 				  { STDIN_FILENO, hungry ? POLLIN : 0, 0 },
@@ -101,7 +101,8 @@ static bool take_lock(struct sba_guest_command *command, struct sba_guest_end *r
 	const struct sba_guest_start *start = command->start;
 	int64_t limit = sba_guest_now_ms(CLOCK_MONOTONIC) + start->lock_wait_ms;
 
-	while (start->lock[0] != '\0' && (command->lock = sba_guest_lock_take(start->lock)) < 0) {
+	while (start->lock[0] != '\0' &&
+	       (command->lock = sba_guest_lock_take(start->lock, start->lock_key)) < 0) {
 		if (errno != EADDRINUSE) {
 			*ret_end = (struct sba_guest_end){ SBA_END_CANNOT, (uint64_t)errno };
 			return false;

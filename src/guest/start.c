@@ -103,14 +103,19 @@ static bool take_deadline(struct sba_guest_start *start, size_t len)
 
 static bool take_lock(struct sba_guest_start *start)
 {
-	const char *space = strchr(start->payload, ' ');
+	char *name = strchr(start->payload, ' ');
+	char *key = name ? strchr(name + 1, ' ') : NULL;
 	uint64_t ms;
 
-	if (!space || start->lock[0] != '\0' || !sba_guest_parse_id(space + 1) ||
-	    !sba_guest_parse_number(start->payload, (size_t)(space - start->payload),
-				    deadline_max_ms, &ms))
+	if (!key || start->lock[0] != '\0')
 		return false;
-	memcpy(start->lock, space + 1, strlen(space + 1) + 1);
+	*name++ = *key++ = '\0';
+	if (!sba_guest_parse_number(start->payload, strlen(start->payload), deadline_max_ms, &ms) ||
+	    !sba_guest_parse_id(name) || strlen(key) != SBA_LOCK_KEY_LEN ||
+	    strspn(key, "0123456789abcdef") != SBA_LOCK_KEY_LEN)
+		return false;
+	memcpy(start->lock, name, strlen(name) + 1);
+	memcpy(start->lock_key, key, SBA_LOCK_KEY_LEN + 1);
 	start->lock_wait_ms = (int64_t)ms;
 	return true;
 }

@@ -36,6 +36,7 @@ struct sba_guest_start {
 	struct winsize size;
 	bool detach;
 	char lock[SBA_RUN_LOCK_MAX + 1]; /* "": none */
+	char lock_key[SBA_LOCK_KEY_LEN + 1];
 	int64_t lock_wait_ms;
 	bool signal_others;
 	/* the frame under way */

@@ -274,7 +274,7 @@ static int place_files(struct sba_making *m, struct sba_error *err)
 		return 0;
 	int rc = sba_pack_new(&options, &pack, err);
 	if (rc == 0 && !m->as_root)
-		rc = sba_guest_pack(pack, &m->guest, err);
+		rc = sba_guest_pack(pack, &m->guest, m->id, err);
 	if (rc == 0 && m->o.ca_file)
 		rc = pack_ca(m, pack, err);
 	if (rc == 0)

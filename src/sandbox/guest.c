@@ -25,12 +25,21 @@ int sba_guest_for_image(struct sba_engine *e, const json_t *image, struct sba_gu
 	return rc < 0 ? rc : sba_guest_find(arch, ret, err);
 }
 
-int sba_guest_pack(struct sba_pack *pack, const struct sba_guest *guest, struct sba_error *err)
+int sba_guest_pack(struct sba_pack *pack, const struct sba_guest *guest, const char *id,
+		   struct sba_error *err)
 {
-	int rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
+	char key[SBA_LOCK_KEY_LEN + 1], file[sizeof(SBA_LOCK_DIR) + sizeof(key)];
+	int rc = sba_lock_key(id, key, err);
+	if (rc == 0)
+		rc = sba_pack_dir(pack, &SBA_GUEST_DIR[1], 0755, err);
 	if (rc == 0)
 		rc = sba_pack_lent(pack, &SBA_GUEST_PATH[1], guest->data, guest->len, 0711, err);
-	return rc;
+	if (rc == 0)
+		rc = sba_pack_dir(pack, &SBA_LOCK_DIR[1], 0711, err);
+	if (rc < 0)
+		return rc;
+	snprintf(file, sizeof(file), "%s/%s", &SBA_LOCK_DIR[1], key);
+	return sba_pack_bytes(pack, file, "", 0, 0666, err);
 }
 
 /* ---- an older one ---- */
@@ -48,7 +57,7 @@ static int place(struct sba_sandbox *s, const json_t *container, const struct sb
 		rc = sba_pack_lent(pack, &SBA_GUEST_PATH[sizeof(SBA_GUEST_DIR)], guest->data,
 				   guest->len, 0711, err);
 	else if (rc == 0)
-		rc = sba_guest_pack(pack, guest, err);
+		rc = sba_guest_pack(pack, guest, s->info.id, err);
 	if (rc == 0)
 		rc = sba_container_put(s->engine, volume ? s->sidecar : s->container,
 				       volume ? SBA_GUEST_DIR : "/", sba_pack_read, pack,

@@ -18,8 +18,9 @@ int sba_guest_for_image(struct sba_engine *e, const json_t *image, struct sba_gu
 			struct sba_error *err) SBA_MUST_CHECK;
 
 /* The guest where it stands in a sandbox, root-owned and not readable by others, so that
- * a process of the sandbox's user can neither replace nor trace it. */
-int sba_guest_pack(struct sba_pack *pack, const struct sba_guest *guest,
+ * a process of the sandbox's user can neither replace nor trace it; and what names are
+ * locked in. */
+int sba_guest_pack(struct sba_pack *pack, const struct sba_guest *guest, const char *id,
 		   struct sba_error *err) SBA_MUST_CHECK;
 
 /* A channel to the sandbox's guest. One of an older version is replaced by ours first; one

@@ -22,6 +22,16 @@ struct sba_lock {
 /* A year: longer than any sandbox lives. */
 static const int64_t for_ever_ms = 365LL * 24 * 3600 * 1000;
 
+int sba_lock_key(const char *id, char *ret, struct sba_error *err)
+{
+	char text[2 * SBA_NAME_MAX], hash[SBA_SHA256_HEX];
+	int len = snprintf(text, sizeof(text), "lock %.*s", SBA_NAME_MAX, id);
+	if (sba_sha256_hex(text, (size_t)len, hash) < 0)
+		return sba_fail_nomem(err);
+	snprintf(ret, SBA_LOCK_KEY_LEN + 1, "%.*s", SBA_LOCK_KEY_LEN, hash);
+	return 0;
+}
+
 static int await(struct sba_process *process, struct sba_error *err)
 {
 	struct sba_guest_process *p = (struct sba_guest_process *)process;

@@ -208,6 +208,12 @@ void sba_found_fini(struct sba_found *f);
 /* A new entry at its end, empty; NULL when out of memory. */
 struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e);
 
+/* ---- lock.c ---- */
+
+/* What a sandbox's names are locked by (SBA_LOCK_KEY_LEN hex digits): made of its id, which
+ * nobody inside knows. */
+int sba_lock_key(const char *id, char *ret, struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- volume.c ---- */
 
 /* Removes the volumes of a prefix that no container has; how many. */

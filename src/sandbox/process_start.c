@@ -31,6 +31,17 @@ static void put_proxy(struct sba_guest_process *p)
 	}
 }
 
+static void put_lock(struct sba_guest_process *p, const struct sba_exec_options *o)
+{
+	char key[SBA_LOCK_KEY_LEN + 1], text[2 * SBA_RUN_LOCK_MAX + 32];
+	if (sba_lock_key(p->sandbox->info.id, key, NULL) < 0) {
+		p->staging.failed = SBA_ENOMEM;
+		return;
+	}
+	snprintf(text, sizeof(text), "%lld %s %s", (long long)o->lock_wait_ms, o->lock, key);
+	sba_process_frame_text(p, SBA_RUN_LOCK, text);
+}
+
 static void put_start(struct sba_guest_process *p, const struct sba_exec_options *o,
 		      const char *nonce)
 {
@@ -52,10 +63,8 @@ static void put_start(struct sba_guest_process *p, const struct sba_exec_options
 			 o->columns ? o->columns : 80U);
 		sba_process_frame_text(p, SBA_RUN_TTY, text);
 	}
-	if (o->lock) {
-		snprintf(text, sizeof(text), "%lld %s", (long long)o->lock_wait_ms, o->lock);
-		sba_process_frame_text(p, SBA_RUN_LOCK, text);
-	}
+	if (o->lock)
+		put_lock(p, o);
 	if (o->detach)
 		sba_process_frame(p, SBA_RUN_DETACH, "", 0);
 	if (o->signal_others)

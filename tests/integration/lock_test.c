@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "support/live.h"
+#include "support/live_attack.h"
 
 #include <signal.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void a_waiter_gets_the_name_when_the_holder_is_killed(void **state)
 	(void)state;
 	int ready[2];
 	char byte;
-	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ 0 });
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
 	assert_int_equal(pipe(ready), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -126,7 +126,7 @@ static void a_command_runs_whole_after_it_has_waited(void **state)
 	enum sba_output which;
 	const char *data;
 	ssize_t n;
-	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ 0 });
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
 	struct sba_lock *l = lock(s, "turn", 0);
 	const struct sba_exec_options o = {
 		.argv = argv, .has_stdin = true, .lock = "turn", .lock_wait_ms = 60000
@@ -146,6 +146,40 @@ static void a_command_runs_whole_after_it_has_waited(void **state)
 	live_remove(s);
 }
 
+/* While a turn holds its name, and when none does. */
+static void what_runs_inside_holds_no_name_of_ours(void **state)
+{
+	(void)state;
+	enum sba_output which;
+	const char *data;
+	struct sba_error err = { 0 };
+	struct sba_lock *none = NULL;
+	struct sba_sandbox *s =
+		attacked_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
+	struct sba_sandbox *other = second_handle(s);
+	const char *const argv[] = { ATTACKER, "name", "sandbox-agent/turn", "pause", NULL };
+	struct sba_process *p = attack_start(s, argv);
+	ssize_t n = sba_process_read(p, 20000, &which, &data, &err);
+	assert_int_equal(n, strlen("name taken\n"));
+	assert_memory_equal(data, "name taken\n", (size_t)n);
+	struct sba_lock *l = lock(s, "turn", 0);
+	assert_int_equal(sba_sandbox_lock(other, "turn", 200, &none, &err), SBA_EBUSY);
+	/* Nor does anything tell where it is. */
+	SBA_FREE char *seen = live_sh_out(
+		s, "exec 2>/dev/null; stat -c '%u:%g %a' /.sandbox-agent/lock; "
+		   "ls /.sandbox-agent/lock; touch /.sandbox-agent/lock/x; "
+		   "mv /.sandbox-agent/lock /tmp/l; ls -l /proc/[0-9]*/fd | grep agent/lock; "
+		   "grep -a 'agent/lock' /proc/[0-9]*/cmdline /proc/[0-9]*/environ "
+		   "/proc/[0-9]*/maps | grep -v grep; true");
+	assert_string_equal(seen, "0:0 711\n");
+	sba_lock_free(l);
+	l = lock(other, "turn", 20000);
+	sba_lock_free(l);
+	sba_process_free(p);
+	sba_sandbox_close(other);
+	live_remove(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +187,7 @@ int main(void)
 		LIVE_TEST(a_waiter_gets_the_name_when_the_holder_is_killed),
 		LIVE_TEST(a_command_waits_with_its_input_and_is_canceled_at_once),
 		LIVE_TEST(a_command_runs_whole_after_it_has_waited),
+		LIVE_TEST(what_runs_inside_holds_no_name_of_ours),
 		cmocka_unit_test(live_nothing_is_left),
 	};
 	return live_run(tests, live_begin, live_end);

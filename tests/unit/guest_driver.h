@@ -241,10 +241,14 @@ static inline void await_text(struct guest *guest, const char *text)
 	}
 }
 
+#define DIGITS_(n) #n
+#define DIGITS(n)  DIGITS_(n)
+
 /* What came between the records, as text. */
 static inline const char *output(struct guest *guest)
 {
-	static const char begun[] = "\0" SBA_RECORD_PREFIX NONCE ":b:2:\0";
+	static const char begun[] =
+		"\0" SBA_RECORD_PREFIX NONCE ":b:" DIGITS(SBA_PROTOCOL_VERSION) ":\0";
 
 	assert_true(guest->out.len >= sizeof(begun) - 1);
 	assert_memory_equal(guest->out.text, begun, sizeof(begun) - 1);

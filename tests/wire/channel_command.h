@@ -159,7 +159,8 @@ static inline void command_close(struct command *k)
 /* It said that between the records. */
 static inline void command_said(const struct command *k, const char *text)
 {
-	static const char begun[] = "\0sba-run:" COMMAND_NONCE ":b:2:";
+	static const char begun[] =
+		"\0sba-run:" COMMAND_NONCE ":b:" PEER_DIGITS(SBA_PROTOCOL_VERSION) ":";
 	size_t len = strlen(text);
 	assert_true(k->out[0].len >= sizeof(begun) + len);
 	assert_memory_equal(k->out[0].data, begun, sizeof(begun));
