@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sandbox/private.h"
+#include "sandbox/session.h"
 
 static int command(const struct sba_turn_spec *turn, struct sba_command *ret, struct sba_error *err)
 {
@@ -31,7 +32,9 @@ static int line(struct sba_stream *s, void *state, const char *text, size_t len)
 
 static void assert_refused(const struct sba_agent_options *o, const char *text, const char *hint)
 {
-	struct sba_sandbox s = { .info = { .name = "fox",
+	struct sba_session session = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct sba_sandbox s = { .session = &session,
+				 .info = { .name = "fox",
 					   .agent = "claude",
 					   .program = "",
 					   .permissions = "",
