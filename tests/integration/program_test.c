@@ -133,6 +133,17 @@ static void exec_in_json_is_lines_and_bytes_in_base64(void **state)
 	assert_int_equal(sba_json_int(live_json_line(lines, "exit"), "status", -1), 3);
 }
 
+/* The status in the line is the one that the program ends with. */
+static void exec_in_json_tells_its_own_failure_as_such(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	RUN(&c, "--json", "exec", "-w", "/no/such", "calm-fox", "--", "true");
+	live_assert_says(&c, 125, "cannot enter the folder '/no/such'");
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	assert_int_equal(sba_json_int(live_json_line(lines, "exit"), "status", -1), 125);
+}
+
 static void exec_of_fifty_megabytes_into_a_pipe_is_whole(void **state)
 {
 	(void)state;
@@ -314,6 +325,7 @@ int main(void)
 		LIVE_STEP(exec_warns_of_what_died_under_a_command_that_went_on),
 		LIVE_STEP(exec_passes_environment_user_and_folder),
 		LIVE_STEP(exec_in_json_is_lines_and_bytes_in_base64),
+		LIVE_STEP(exec_in_json_tells_its_own_failure_as_such),
 		LIVE_STEP(exec_of_fifty_megabytes_into_a_pipe_is_whole),
 		LIVE_STEP(exec_ends_its_command_when_interrupted),
 		LIVE_STEP(exec_detached_returns_and_stop_ends_it),
