@@ -15,7 +15,7 @@
 
 #include "archive/archive.h"
 #include "base/limits.h"
-#include "sandbox/changes.h"
+#include "sandbox/image_changes.h"
 #include "sandbox/files.h"
 #include "sandbox/making.h"
 #include "sandbox/session.h"
@@ -41,7 +41,7 @@ struct fork_job {
 	int ca_fd;
 	atomic_int number; /* the next one for a name */
 	/* what the children get */
-	struct sba_changes changes;
+	struct sba_image_changes changes;
 	int spool_fd;
 	uint64_t spool_size;
 	struct sba_fork_report report;
@@ -265,7 +265,7 @@ static int fill_spool(struct fork_job *j, struct sba_error *err)
 {
 	struct sba_carry *carry = NULL;
 	struct sba_carry_report r;
-	const struct sba_changes *c = &j->changes;
+	const struct sba_image_changes *c = &j->changes;
 	int rc = sba_carry_new(j->spool_fd, spool_max, &carry, err);
 	if (rc < 0)
 		return rc;
@@ -316,7 +316,8 @@ static int download(struct fork_job *j, struct sba_error *err)
 	if (rc == 0)
 		rc = leave_login(j, list, &mounted, err);
 	if (rc == 0)
-		rc = sba_changes_parse(list, (const char *const *)mounted.v, &j->changes, err);
+		rc = sba_image_changes_parse(list, (const char *const *)mounted.v, &j->changes,
+					     err);
 	if (rc < 0)
 		return rc;
 	rc = sba_open_unnamed(&j->spool_fd, err);
@@ -364,7 +365,7 @@ static void *fill_child(void *user)
 	c->rc = sba_container_put(j->parent->engine, c->sandbox->container, "/", sba_carry_read, &r,
 				  j->until, &c->err);
 	if (c->rc == 0)
-		c->rc = sba_changes_remove(c->sandbox, &j->changes.deleted, &c->err);
+		c->rc = sba_image_changes_remove(c->sandbox, &j->changes.deleted, &c->err);
 	if (c->rc < 0)
 		sba_wrap(&c->err, c->rc, "sandbox '%s'", c->sandbox->info.name);
 	return NULL;
@@ -433,7 +434,7 @@ static void job_fini(struct fork_job *j)
 {
 	sba_cleanup_close(&j->ca_fd);
 	sba_cleanup_close(&j->spool_fd);
-	sba_changes_fini(&j->changes);
+	sba_image_changes_fini(&j->changes);
 	sba_strv_fini(&j->allow);
 	sba_strv_fini(&j->program);
 	sba_strv_fini(&j->mounts);

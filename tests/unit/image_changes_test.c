@@ -8,18 +8,19 @@
 
 #include <string.h>
 
-#include "sandbox/changes.h"
+#include "sandbox/image_changes.h"
 
-static int parse_mounted(const char *text, const char *const *mounted, struct sba_changes *ret)
+static int parse_mounted(const char *text, const char *const *mounted,
+			 struct sba_image_changes *ret)
 {
 	json_t *list = NULL;
 	assert_int_equal(sba_json_parse(text, strlen(text), "list", &list, NULL), 0);
-	int rc = sba_changes_parse(list, mounted, ret, NULL);
+	int rc = sba_image_changes_parse(list, mounted, ret, NULL);
 	json_decref(list);
 	return rc;
 }
 
-static int parse(const char *text, struct sba_changes *ret)
+static int parse(const char *text, struct sba_image_changes *ret)
 {
 	return parse_mounted(text, NULL, ret);
 }
@@ -38,7 +39,7 @@ static void assert_paths(const struct sba_strv *v, const char *const *expected)
 static void a_new_folder_is_fetched_once_with_all_that_is_in_it(void **state)
 {
 	(void)state;
-	struct sba_changes c;
+	struct sba_image_changes c;
 	assert_int_equal(parse("[{\"Path\":\"/w\",\"Kind\":0},{\"Path\":\"/w/a\",\"Kind\":1},"
 			       "{\"Path\":\"/w/a/b\",\"Kind\":1},{\"Path\":\"/w/a-b\",\"Kind\":1},"
 			       "{\"Path\":\"/w/a/c/d\",\"Kind\":1}]",
@@ -48,13 +49,13 @@ static void a_new_folder_is_fetched_once_with_all_that_is_in_it(void **state)
 	assert_paths(&c.folders, PATHS("/w", NULL));
 	assert_paths(&c.modified, PATHS(NULL));
 	assert_paths(&c.deleted, PATHS(NULL));
-	sba_changes_fini(&c);
+	sba_image_changes_fini(&c);
 }
 
 static void a_changed_path_without_changes_below_may_be_file_or_folder(void **state)
 {
 	(void)state;
-	struct sba_changes c;
+	struct sba_image_changes c;
 	assert_int_equal(parse("[{\"Path\":\"/etc\",\"Kind\":0},{\"Path\":\"/etc/x\",\"Kind\":0},"
 			       "{\"Path\":\"/etc/gone\",\"Kind\":2}]",
 			       &c),
@@ -62,13 +63,13 @@ static void a_changed_path_without_changes_below_may_be_file_or_folder(void **st
 	assert_paths(&c.folders, PATHS("/etc", NULL));
 	assert_paths(&c.modified, PATHS("/etc/x", NULL));
 	assert_paths(&c.deleted, PATHS("/etc/gone", NULL));
-	sba_changes_fini(&c);
+	sba_image_changes_fini(&c);
 }
 
 static void files_of_the_engine_and_of_ours_stay_behind(void **state)
 {
 	(void)state;
-	struct sba_changes c;
+	struct sba_image_changes c;
 	assert_int_equal(parse("[{\"Path\":\"/.sandbox-agent\",\"Kind\":1},"
 			       "{\"Path\":\"/.sandbox-agent/guest\",\"Kind\":1},"
 			       "{\"Path\":\"/var/lib/sandbox-agent/state.json\",\"Kind\":1},"
@@ -77,13 +78,13 @@ static void files_of_the_engine_and_of_ours_stay_behind(void **state)
 			       &c),
 			 0);
 	assert_paths(&c.fetch, PATHS("/etc/hosts.allow", NULL));
-	sba_changes_fini(&c);
+	sba_image_changes_fini(&c);
 }
 
 static void what_is_mounted_stays_behind_and_its_folders_are_noted(void **state)
 {
 	(void)state;
-	struct sba_changes c;
+	struct sba_image_changes c;
 	assert_int_equal(parse_mounted("[{\"Path\":\"/opt\",\"Kind\":0},"
 				       "{\"Path\":\"/opt/a\",\"Kind\":1},"
 				       "{\"Path\":\"/opt/a/m\",\"Kind\":1},"
@@ -95,16 +96,16 @@ static void what_is_mounted_stays_behind_and_its_folders_are_noted(void **state)
 	assert_paths(&c.fetch, PATHS("/opt/a/mine", NULL));
 	assert_paths(&c.folders, PATHS("/opt", "/opt/a", NULL));
 	assert_paths(&c.deleted, PATHS(NULL));
-	sba_changes_fini(&c);
+	sba_image_changes_fini(&c);
 }
 
 static void no_change_at_all_is_an_empty_plan(void **state)
 {
 	(void)state;
-	struct sba_changes c;
+	struct sba_image_changes c;
 	assert_int_equal(parse("null", &c), 0);
 	assert_int_equal(c.fetch.n + c.folders.n + c.modified.n + c.deleted.n, 0);
-	sba_changes_fini(&c);
+	sba_image_changes_fini(&c);
 }
 
 static void a_list_that_is_none_is_refused(void **state)
@@ -113,7 +114,7 @@ static void a_list_that_is_none_is_refused(void **state)
 	static const char *const bad[] = { "[{\"Path\":\"x\",\"Kind\":1}]", "[{\"Path\":\"/x\"}]",
 					   "[{\"Path\":\"/x\",\"Kind\":3}]", "[7]" };
 	for (size_t i = 0; i < SBA_ARRAY_LEN(bad); i++) {
-		struct sba_changes c;
+		struct sba_image_changes c;
 		assert_int_equal(parse(bad[i], &c), SBA_EPROTO);
 	}
 }

@@ -3,7 +3,7 @@
  * The engine's list of changes, made into a plan. The list names parents too,
  * and every file of a folder that is new; the plan names the folder.
  */
-#include "sandbox/changes.h"
+#include "sandbox/image_changes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct change {
 	enum change_kind kind;
 };
 
-void sba_changes_fini(struct sba_changes *c)
+void sba_image_changes_fini(struct sba_image_changes *c)
 {
 	sba_strv_fini(&c->fetch);
 	sba_strv_fini(&c->folders);
@@ -113,11 +113,11 @@ static int collect(const json_t *list, const char *const *mounted, struct change
 	return 0;
 }
 
-int sba_changes_parse(const json_t *list, const char *const *mounted, struct sba_changes *ret,
-		      struct sba_error *err)
+int sba_image_changes_parse(const json_t *list, const char *const *mounted,
+			    struct sba_image_changes *ret, struct sba_error *err)
 {
 	SBA_FREE struct change *v = NULL;
-	struct sba_changes c = { 0 };
+	struct sba_image_changes c = { 0 };
 	size_t n = 0;
 	const char *added = NULL;
 	int rc = json_is_null(list) ? 0 : collect(list, mounted, &v, &n, err);
@@ -137,7 +137,7 @@ int sba_changes_parse(const json_t *list, const char *const *mounted, struct sba
 		rc = sba_strv_add(to, v[i].path, err);
 	}
 	if (rc < 0) {
-		sba_changes_fini(&c);
+		sba_image_changes_fini(&c);
 		return rc;
 	}
 	*ret = c;

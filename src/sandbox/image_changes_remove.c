@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is gone in a parent is removed in its child, by the guest: the engine has
  * no way to take a path away. */
-#include "sandbox/changes.h"
+#include "sandbox/image_changes.h"
 
 #include <string.h>
 
@@ -41,7 +41,8 @@ static int remove_as(struct sba_sandbox *s, const char *user, const struct sba_b
 	return rc;
 }
 
-int sba_changes_remove(struct sba_sandbox *s, const struct sba_strv *paths, struct sba_error *err)
+int sba_image_changes_remove(struct sba_sandbox *s, const struct sba_strv *paths,
+			     struct sba_error *err)
 {
 	SBA_BUF struct sba_buf all = SBA_BUF_INIT(SBA_CHANGES_MAX);
 	SBA_BUF struct sba_buf left = SBA_BUF_INIT(SBA_CHANGES_MAX);
