@@ -43,6 +43,7 @@ enum sba_code {
 	SBA_ECANCELED = -21,   /* cancelled by the caller */
 	SBA_EBUDGET = -22,     /* a budget of tokens or requests is spent */
 	SBA_EBUSY = -23,       /* another turn, or another holder of a lock, is at work */
+	SBA_ECONFLICT = -24,   /* what is here is not what it was when the work began */
 };
 
 /* Bytes, with the NUL at the end; longer ones are cut. */

@@ -135,12 +135,19 @@ void sba_strv_fini(struct sba_strv *v);
 
 /* ---- encodings, hashes, random (codec.c) ---- */
 
-enum { SBA_SHA256_HEX = 65 };
+enum { SBA_SHA256_SIZE = 32, SBA_SHA256_HEX = 65, SBA_GIT_NAME = 41 };
 void sba_base64_put(struct sba_buf *b, const void *data, size_t len, bool url_alphabet);
 /* Strict: padding required, nothing else than the alphabet. */
 int sba_base64_decode(const char *s, size_t len, bool url_alphabet,
 		      struct sba_buf *ret) SBA_MUST_CHECK;
 int sba_sha256_hex(const void *data, size_t len, char ret[SBA_SHA256_HEX]) SBA_MUST_CHECK;
+int sba_sha256(const void *data, size_t len, unsigned char ret[SBA_SHA256_SIZE]) SBA_MUST_CHECK;
+/* Of all that is left in it; -1 and errno. */
+int sba_sha256_file(int fd, unsigned char ret[SBA_SHA256_SIZE]) SBA_MUST_CHECK;
+/* What git calls a file of that content: 40 hex digits. */
+int sba_git_blob_name(const void *data, size_t len, char ret[SBA_GIT_NAME]) SBA_MUST_CHECK;
+/* 2 * len lower-case hex digits and a NUL. */
+void sba_hex(char *ret, const unsigned char *data, size_t len);
 int sba_random(void *ret, size_t len, struct sba_error *err) SBA_MUST_CHECK;
 /* 2*bytes lower-case hex digits and a NUL into ret. */
 int sba_random_hex(char *ret, size_t bytes, struct sba_error *err) SBA_MUST_CHECK;

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 static const char std_alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -75,7 +77,7 @@ int sba_base64_decode(const char *s, size_t len, bool url_alphabet, struct sba_b
 	return ret->failed;
 }
 
-static void put_hex(char *ret, const unsigned char *bytes, size_t n)
+void sba_hex(char *ret, const unsigned char *bytes, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
 	for (size_t i = 0; i < n; i++) {
@@ -85,14 +87,60 @@ static void put_hex(char *ret, const unsigned char *bytes, size_t n)
 	ret[2 * n] = '\0';
 }
 
+int sba_sha256(const void *data, size_t len, unsigned char ret[SBA_SHA256_SIZE])
+{
+	unsigned n = 0;
+	return EVP_Digest(data, len, ret, &n, EVP_sha256(), NULL) && n == SBA_SHA256_SIZE
+		       ? 0
+		       : SBA_ENOMEM;
+}
+
 int sba_sha256_hex(const void *data, size_t len, char ret[SBA_SHA256_HEX])
 {
+	unsigned char md[SBA_SHA256_SIZE];
+	int rc = sba_sha256(data, len, md);
+	if (rc == 0)
+		sba_hex(ret, md, sizeof(md));
+	return rc;
+}
+
+int sba_sha256_file(int fd, unsigned char ret[SBA_SHA256_SIZE])
+{
+	enum { PIECE = 128 * 1024 };
+	SBA_FREE char *piece = malloc(PIECE);
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	unsigned n = 0;
+	ssize_t got = 1;
+	bool good = piece && ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+	int e = good ? 0 : ENOMEM;
+	while (good && (got = read(fd, piece, PIECE)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		e = got < 0 ? errno : 0;
+		good = got > 0 && EVP_DigestUpdate(ctx, piece, (size_t)got);
+	}
+	good = good && EVP_DigestFinal_ex(ctx, ret, &n);
+	EVP_MD_CTX_free(ctx);
+	if (!good)
+		errno = e ? e : ENOMEM;
+	return good ? 0 : -1;
+}
+
+int sba_git_blob_name(const void *data, size_t len, char ret[SBA_GIT_NAME])
+{
+	char head[40];
 	unsigned char md[EVP_MAX_MD_SIZE];
 	unsigned n = 0;
-	if (!EVP_Digest(data, len, md, &n, EVP_sha256(), NULL) || n != 32)
-		return SBA_ENOMEM;
-	put_hex(ret, md, n);
-	return 0;
+	int head_len = snprintf(head, sizeof(head), "blob %zu", len);
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	bool done = ctx && EVP_DigestInit_ex(ctx, EVP_sha1(), NULL) &&
+		    EVP_DigestUpdate(ctx, head, (size_t)head_len + 1) &&
+		    (len == 0 || EVP_DigestUpdate(ctx, data, len)) &&
+		    EVP_DigestFinal_ex(ctx, md, &n) && n == 20;
+	EVP_MD_CTX_free(ctx);
+	if (done)
+		sba_hex(ret, md, n);
+	return done ? 0 : SBA_ENOMEM;
 }
 
 int sba_random(void *ret, size_t len, struct sba_error *err)
@@ -117,7 +165,7 @@ int sba_random_hex(char *ret, size_t bytes, struct sba_error *err)
 		return sba_fail(err, SBA_EINVAL, "random: %zu bytes at once", bytes);
 	int rc = sba_random(raw, bytes, err);
 	if (rc == 0)
-		put_hex(ret, raw, bytes);
+		sba_hex(ret, raw, bytes);
 	return rc;
 }
 
@@ -130,7 +178,7 @@ int sba_random_uuid(char ret[37], struct sba_error *err)
 	raw[6] = (unsigned char)((raw[6] & 0x0F) | 0x40);
 	raw[8] = (unsigned char)((raw[8] & 0x3F) | 0x80);
 	char hex[33];
-	put_hex(hex, raw, sizeof(raw));
+	sba_hex(hex, raw, sizeof(raw));
 	snprintf(ret, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
 	return 0;
 }

@@ -34,6 +34,7 @@ static const struct sba_code_info codes[] = {
 	{ SBA_ECANCELED, "canceled", 130, false },
 	{ SBA_EBUDGET, "budget", 5, false },
 	{ SBA_EBUSY, "busy", 1, true },
+	{ SBA_ECONFLICT, "conflict", 1, false },
 };
 
 const struct sba_code_info *sba_code_info(int code)
