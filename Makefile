@@ -17,7 +17,7 @@ SOVERSION := 0
 MAKEFLAGS     += --no-builtin-rules
 SHELL         := /bin/bash
 
-PACKAGES := jansson libarchive openssl libmicrohttpd libcurl libnghttp2
+PACKAGES := jansson libarchive openssl libmicrohttpd libcurl libnghttp2 zlib
 # Deferred (=), so that `make demo` on a bare machine can first install them.
 PKG_CFLAGS = $(shell pkg-config --cflags $(PACKAGES))
 # libarchive is linked in: of all that its shared library loads (an XML parser,
