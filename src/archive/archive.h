@@ -66,6 +66,42 @@ struct sba_land_options {
 int sba_land(const struct sba_land_options *options, sba_tar_read_fn *read, void *read_user,
 	     struct sba_land_report *ret, struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- editing: files of a folder here change, whole or not at all (edit.c) ---- */
+
+struct sba_edit;
+
+/* What a path beneath the folder is. */
+struct sba_edit_seen {
+	uint32_t mode; /* st_mode; 0: nothing is there */
+	uint64_t size;
+	int64_t mtime_ns;
+	unsigned char sha256[SBA_SHA256_SIZE]; /* of a file, if it was asked for */
+	char link[4096];                       /* a link's target */
+};
+
+/* Holds the folder open. Nothing in it changes until the commit but for a temporary
+ * folder, which goes with the edit. All paths are relative, checked here, and opened
+ * beneath the folder, following no link. */
+int sba_edit_open(const char *dir, struct sba_edit **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* Undoes what was not committed. NULL is allowed. */
+void sba_edit_close(struct sba_edit *e);
+/* SBA_EREFUSED: a link is in the way. */
+int sba_edit_look(struct sba_edit *e, const char *path, bool hash, struct sba_edit_seen *ret,
+		  struct sba_error *err) SBA_MUST_CHECK;
+/* A file that will be there; the content is written to *ret_fd, which is lent until the
+ * next call. mode: its permissions. A folder that is left empty by removals gives way. */
+int sba_edit_file(struct sba_edit *e, const char *path, uint32_t mode, int *ret_fd,
+		  struct sba_error *err) SBA_MUST_CHECK;
+/* SBA_EREFUSED: it leads out of the folder. */
+int sba_edit_link(struct sba_edit *e, const char *path, const char *target,
+		  struct sba_error *err) SBA_MUST_CHECK;
+int sba_edit_remove(struct sba_edit *e, const char *path, struct sba_error *err) SBA_MUST_CHECK;
+int sba_edit_mode(struct sba_edit *e, const char *path, uint32_t mode,
+		  struct sba_error *err) SBA_MUST_CHECK;
+/* All of it happens, or none: what was done is undone. What is no longer as it was when
+ * it was looked at is SBA_ECONFLICT. Folders that removals have left empty go too. */
+int sba_edit_commit(struct sba_edit *e, struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- packing: files here become a tar for a sandbox (pack.c) ---- */
 
 struct sba_pack;
