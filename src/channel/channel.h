@@ -173,6 +173,19 @@ ssize_t sba_channel_tar_read(struct sba_channel_tar *t, void *buf, size_t size,
 			     struct sba_error *err) SBA_MUST_CHECK;
 void sba_channel_tar_close(struct sba_channel_tar *t); /* NULL is allowed */
 
+/* Records of what changed below a folder, as protocol.h has them, whole or cut: they are
+ * the caller's to check. Read and closed like a tar. */
+struct sba_channel_changes {
+	const char *folder;
+	uint32_t flags; /* enum sba_changes_flag */
+	uint32_t last;  /* the number of the last kept list that counts; 0: none */
+	uint64_t content_max, contents_max; /* bytes of one that is sent, and of all */
+	uint64_t hash_max;                  /* what is larger is not hashed */
+};
+int sba_channel_changes_open(struct sba_channel *c, const struct sba_channel_changes *q,
+			     struct sba_until until, struct sba_channel_tar **ret,
+			     struct sba_error *err) SBA_MUST_CHECK;
+
 /*
  * Into a folder: what comes is staged in it and moved in place once it is whole.
  * Whoever opens one puts things into the staging folder, by the engine or by

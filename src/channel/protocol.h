@@ -187,6 +187,81 @@ enum {
 	SBA_CHANNEL_PART_MAX = 64 * 1024,
 	/* The last part of the guest: errno (4), files kept (8), text. */
 	SBA_CHANNEL_PART_END = 12,
+	/* What follows a request for changes: see below. */
+	SBA_CHANNEL_CHANGES_ASK = 28,
+};
+
+/*
+ * Changes of the files below a folder, against what is kept of them in SBA_KEPT_DIR,
+ * which is root's: lists, called NUMBER-TURN and a letter of enum sba_kept_phase, each
+ * of what changed since the one before it, and packs, called NUMBER.pack, of the
+ * contents that came with the list of that number. The guest reads them, the host
+ * alone writes them.
+ *
+ * The request's mode has flags of enum sba_changes_flag. It is followed by the number
+ * of the last list that counts (4; 0: none), the size (8 each) up to which a content is
+ * sent, all contents together, and up to which a file is hashed: what is larger is
+ * known by size, time and inode.
+ *
+ * The guest's parts of data hold records. A record is a kind (1 byte), the length of
+ * the path (2), the path relative to the folder; then what the kind says. An entry:
+ * st_mode (4), size, modification and change time in ns, inode (8 each), enum
+ * sba_entry_flag (1), SHA-256 (32), number of the pack and offset in it (4, 8) where
+ * its content is kept, length of a link's target (2), the target. A content: enum
+ * sba_content (1), size (8), and the bytes where they are sent. Lists hold records
+ * without contents, of the kinds added and deleted. All big endian.
+ */
+#define SBA_KEPT_DIR SBA_STATE_DIR "/base"
+
+enum {
+	SBA_ENTRY_SIZE = 83, /* with the length of the link's target */
+	SBA_RECORD_HEAD = 3,
+	SBA_CONTENT_HEAD = 9,
+	SBA_RECORD_PATH_MAX = 32 * 1024 - 1,
+	SBA_RECORD_LINK_MAX = 4095,
+	SBA_RECORDS_LEFT_MAX = 1000, /* entries that are said to be left out */
+};
+
+enum sba_changes_flag {
+	SBA_CHANGES_ALL = 1,        /* every file is told of, as if it were new */
+	SBA_CHANGES_CONTENT = 2,    /* contents are sent */
+	SBA_CHANGES_IGNORE = 4,     /* what a .gitignore names is left out */
+	SBA_CHANGES_NO_SKIPPED = 8, /* no folder is skipped for its name, but .git */
+};
+
+enum sba_kept_phase {
+	SBA_KEPT_BEGIN = 'b', /* as the turn begins */
+	SBA_KEPT_END = 'e',   /* as it has ended; of turn 0: as the workspace came in */
+};
+
+enum sba_change_record {
+	SBA_RECORD_ADDED = 'A',    /* an entry, its content */
+	SBA_RECORD_MODIFIED = 'M', /* the old entry, its content, the new one, its content */
+	SBA_RECORD_DELETED = 'D',  /* the old entry, its content; in a list nothing */
+	SBA_RECORD_TOUCHED = 'T',  /* the new entry of what is the same as before */
+	SBA_RECORD_LEFT_OUT = 'X', /* enum sba_left_out (1) */
+};
+
+enum sba_entry_flag {
+	SBA_ENTRY_HASHED = 1,
+	SBA_ENTRY_RACY = 2, /* it may change once more without a new change time */
+	SBA_ENTRY_KEPT = 4, /* pack and offset are its content's */
+};
+
+enum sba_content {
+	SBA_CONTENT_SENT = 0,
+	SBA_CONTENT_NOT_ASKED = 1,
+	SBA_CONTENT_LARGE = 2,    /* beyond the size for one */
+	SBA_CONTENT_MUCH = 3,     /* beyond the size for all */
+	SBA_CONTENT_NOT_KEPT = 4, /* of an old entry */
+	SBA_CONTENT_SAME = 5,     /* as that of the old entry */
+	SBA_CONTENT_LINK = 6,     /* its target is all */
+};
+
+enum sba_left_out {
+	SBA_LEFT_UNREADABLE = 1,
+	SBA_LEFT_LONG = 2,     /* the path is too long, or too deep */
+	SBA_LEFT_RESTLESS = 3, /* it changes while it is read */
 };
 
 /* The same counters as of the notes above. */
@@ -208,6 +283,7 @@ enum sba_channel_file_op {
 	SBA_FILE_WRITE = 'W',  /* one file, in parts */
 	SBA_FILE_TAR = 't',    /* a tar of a path, in parts */
 	SBA_FILE_PUT = 'U',    /* what is put into a folder; mode: enum sba_put_flag */
+	SBA_FILE_CHANGES = 'c', /* what changed below a folder, in parts */
 };
 
 enum sba_part_kind {

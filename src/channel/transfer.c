@@ -309,22 +309,52 @@ struct sba_channel_tar {
 	bool ended;
 };
 
+/* `ask` follows the request. */
+static int tar_open(struct sba_channel *c, const struct sba_file_request *q,
+		    const struct sba_buf *ask, struct sba_until until, struct sba_channel_tar **ret,
+		    struct sba_error *err)
+{
+	struct sba_channel_tar *t = calloc(1, sizeof(*t));
+	if (!t)
+		return sba_fail_nomem(err);
+	int rc = parts_open(&t->parts, c, q, until, err);
+	if (rc == 0 && ask->len > 0) {
+		rc = sba_channel_stream_put_all(t->parts.stream, ask->data, ask->len,
+						step(&t->parts), err);
+		rc = stalled(&t->parts, rc, err);
+	}
+	if (rc < 0) {
+		sba_channel_tar_close(t);
+		return rc;
+	}
+	*ret = t;
+	return 0;
+}
+
 int sba_channel_tar_open(struct sba_channel *c, const struct sba_channel_tar_options *o,
 			 struct sba_until until, struct sba_channel_tar **ret,
 			 struct sba_error *err)
 {
 	const struct sba_file_request q = { .op = SBA_FILE_TAR, .path = o->path, .what = "read" };
-	struct sba_channel_tar *t = calloc(1, sizeof(*t));
-	if (!t)
-		return sba_fail_nomem(err);
-	t->options = *o;
-	int rc = parts_open(&t->parts, c, &q, until, err);
-	if (rc < 0) {
-		free(t);
-		return rc;
-	}
-	*ret = t;
-	return 0;
+	int rc = tar_open(c, &q, &(const struct sba_buf){ 0 }, until, ret, err);
+	if (rc == 0)
+		(*ret)->options = *o;
+	return rc;
+}
+
+int sba_channel_changes_open(struct sba_channel *c, const struct sba_channel_changes *q,
+			     struct sba_until until, struct sba_channel_tar **ret,
+			     struct sba_error *err)
+{
+	const struct sba_file_request request = {
+		.op = SBA_FILE_CHANGES, .path = q->folder, .mode = q->flags, .what = "look through"
+	};
+	unsigned char bytes[SBA_CHANNEL_CHANGES_ASK];
+	const struct sba_buf ask = { .data = (char *)bytes, .len = sizeof(bytes) };
+	unsigned char *to = sba_file_put_number(bytes, q->last, 4);
+	to = sba_file_put_number(sba_file_put_number(to, q->content_max, 8), q->contents_max, 8);
+	sba_file_put_number(to, q->hash_max, 8);
+	return tar_open(c, &request, &ask, until, ret, err);
 }
 
 void sba_channel_tar_close(struct sba_channel_tar *t)

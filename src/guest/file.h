@@ -19,6 +19,7 @@ enum {
 	SBA_FILE_DEPTH_MAX = 1024,
 	SBA_FILE_SYNTHETIC_MAX = 16 * 1024 * 1024, /* of a file that does not know its size */
 	SBA_FILE_SWEEP_MAX = 65536,                /* names looked at for old staging folders */
+	SBA_FILE_CONTENT_MAX = 64 * 1024 * 1024,   /* of one file, sent with its change */
 };
 
 struct sba_file_request {
@@ -92,6 +93,7 @@ int sba_file_serve_census(const struct sba_file_request *request, struct sba_fil
 int sba_file_serve_write(struct sba_file_request *request);
 int sba_file_serve_tar(const struct sba_file_request *request);
 int sba_file_serve_put(struct sba_file_request *request);
+int sba_file_serve_changes(const struct sba_file_request *request);
 
 /* Unpacks the tar that comes in parts, the first of which has come, beneath a
  * directory. 0 or an errno; *ret_name is what it happened to. */

@@ -338,6 +338,8 @@ int sba_session_file_serve(void)
 		return sba_file_serve_tar(&request);
 	case SBA_FILE_PUT:
 		return sba_file_serve_put(&request);
+	case SBA_FILE_CHANGES:
+		return sba_file_serve_changes(&request);
 	default:
 		return answer(&request, 0);
 	}
