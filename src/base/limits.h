@@ -107,7 +107,19 @@ enum {
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,
 	SBA_CHANGES_MAX = 16 * SBA_MIB, /* paths that a fork removes */
-	SBA_KEY_MAX = 64 * SBA_KIB,     /* what a program that prints a key may print */
+
+	/* what changed in a workspace */
+	SBA_CHANGED_FILES_MAX = 2 * 1000 * 1000, /* told of at once */
+	SBA_CHANGED_BYTES_MAX = 512 * SBA_MIB,   /* their paths and what is known of them */
+	SBA_CONTENT_MAX = 8 * SBA_MIB,           /* of one file, to be compared */
+	SBA_CONTENTS_MAX = 256 * SBA_MIB,        /* of all of them at once */
+	SBA_HASHED_MAX = 50 * SBA_MIB,           /* a larger file is known by size and time */
+	SBA_LISTS_MAX = 4 * SBA_MIB,             /* names of lists that are kept */
+	SBA_DIFF_LINES_MAX = 1000 * 1000,        /* of both sides of a text */
+	SBA_TURN_CHANGES_MAX = 10 * 1000,        /* files told of at the end of a turn */
+	SBA_TURN_DIFF_MAX = 256 * SBA_KIB,       /* the diff of one of them */
+	SBA_TURN_DIFFS_MAX = 16 * SBA_MIB,       /* and of all of them */
+	SBA_KEY_MAX = 64 * SBA_KIB,              /* what a program that prints a key may print */
 
 	/* HTTP server */
 	SBA_HTTP_REQUEST_MAX = 64 * SBA_MIB, /* one request body; CLIs send whole histories */

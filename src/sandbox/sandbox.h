@@ -7,6 +7,7 @@
 #ifndef SBA_SANDBOX_H
 #define SBA_SANDBOX_H
 
+#include <sandbox-agent/changes.h>
 #include <sandbox-agent/sandbox.h>
 
 #include "base/base.h"
@@ -91,6 +92,23 @@ struct sba_lock;
 int sba_sandbox_lock(struct sba_sandbox *s, const char *name, int64_t wait_ms,
 		     struct sba_lock **ret, struct sba_error *err) SBA_MUST_CHECK;
 void sba_lock_free(struct sba_lock *l); /* NULL is allowed */
+
+/* What changes in the workspace while something is done in it (watch.c). */
+struct sba_watch;
+struct sba_watch_options {
+	const char *folder; /* of the workspace, where none was copied in */
+	int64_t turn;       /* its number, from 1 */
+	bool aside;         /* none that is counted */
+	bool last;          /* nobody will ask for it later: nothing is kept after it */
+};
+/* Looks at it, and keeps what has changed since somebody last did. SBA_EUNSUPPORTED:
+ * there is no guest. */
+int sba_watch_begin(struct sba_sandbox *s, const struct sba_watch_options *o,
+		    struct sba_watch **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* Looks again, and keeps that too. */
+int sba_watch_end(struct sba_watch *w, struct sba_changes **ret,
+		  struct sba_error *err) SBA_MUST_CHECK;
+void sba_watch_free(struct sba_watch *w); /* NULL is allowed */
 
 /* Takes one sba_sandbox_forward() back; the last one closes the way. */
 void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t host_port);

@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "sandbox/files.h"
 #include "sandbox/git.h"
+#include "sandbox/kept.h"
 
 enum { GIT_MS = 60 * 1000 };
 
@@ -274,6 +275,31 @@ static int send_project(struct sba_sandbox *s, struct project *p, const char *in
 	return sba_send(s, inside, &cargo, o, ret_report, err);
 }
 
+/* As it came in: what changes from now on is told against it. A second one adds to
+ * the first, as a change. */
+static int keep(struct sba_sandbox *s, const struct project *p, const char *inside,
+		struct sba_error *err)
+{
+	struct sba_kept k = { 0 };
+	struct sba_records r;
+	int rc = sba_kept_load(s, &k, err);
+	if (rc == SBA_EUNSUPPORTED || (rc == 0 && *k.folder)) {
+		sba_kept_fini(&k);
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	k.gitignore = p->tracked;
+	snprintf(k.folder, sizeof(k.folder), "%s", inside);
+	rc = sba_kept_look(s, &k, 0, &r, err);
+	if (rc == 0) {
+		rc = sba_kept_save(s, &k, 0, SBA_KEPT_END, &r, err);
+		sba_records_fini(&r);
+	}
+	sba_kept_fini(&k);
+	return rc;
+}
+
 int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const char *path,
 			      const struct sba_transfer_options *o,
 			      struct sba_transfer_report *ret_report, struct sba_error *err)
@@ -290,6 +316,8 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 		rc = sba_fail(err, SBA_EREFUSED, "a workspace does not replace the sandbox's root");
 	if (rc == 0)
 		rc = send_project(s, &p, inside, o, ret_report, err);
+	if (rc == 0)
+		rc = keep(s, &p, inside, err);
 	sba_strv_fini(&p.files);
 	return rc < 0 ? sba_wrap(err, rc, "copy workspace '%s'", host_dir) : 0;
 }
