@@ -154,6 +154,8 @@ extern const struct cli_command cli_command_rules_set, cli_command_rules_show;
 extern const struct cli_command cli_command_create;
 extern const struct cli_command cli_command_exec, cli_command_shell, cli_command_cp;
 extern const struct cli_command cli_command_read, cli_command_write;
+extern const struct cli_command cli_command_snapshot;
+extern const struct cli_command cli_command_diff, cli_command_patch, cli_command_apply;
 extern const struct cli_command cli_command_ps, cli_command_inspect, cli_command_stop;
 extern const struct cli_command cli_command_port, cli_command_rm, cli_command_gc;
 extern const struct cli_command cli_command_image_tag, cli_command_image_build;
@@ -302,6 +304,9 @@ void cli_json_line(json_t *take_j);
 void cli_json_first(json_t *take_j);
 /* {"stream":…,"text" or "base64":…} added to j. */
 void cli_json_bytes(json_t *j, const void *data, size_t len);
+/* A name that may be any bytes: as it is, or, where it is no UTF-8, visible and
+ * once more as KEY_base64. */
+void cli_json_path(json_t *j, const char *key, const char *path);
 json_t *cli_json_event(const struct sba_event *e);
 json_t *cli_json_usage(const struct sba_usage *u);
 json_t *cli_json_result(const struct sba_turn_result *r);

@@ -54,6 +54,21 @@ void cli_json_bytes(json_t *j, const void *data, size_t len)
 	json_object_set_new(j, "base64", coded ? json_string(coded) : NULL);
 }
 
+void cli_json_path(json_t *j, const char *key, const char *path)
+{
+	size_t len = strlen(path);
+	char coded_key[64];
+	if (sba_utf8_valid(path, len)) {
+		json_object_set_new(j, key, json_string(path));
+		return;
+	}
+	CLI_FREE char *visible = sba_visible(path, len, true);
+	CLI_FREE char *coded = base64((const unsigned char *)path, len);
+	snprintf(coded_key, sizeof(coded_key), "%s_base64", key);
+	json_object_set_new(j, key, json_string(visible ? visible : ""));
+	json_object_set_new(j, coded_key, json_string(coded ? coded : ""));
+}
+
 static void put_text(json_t *j, const char *key, const char *s)
 {
 	if (s && s[0])
@@ -108,6 +123,11 @@ json_t *cli_json_event(const struct sba_event *e)
 	put_tool(j, e);
 	put_text(j, "path", e->path);
 	put_text(j, "change", e->change);
+	if (e->measured)
+		json_object_set_new(j, "measured", json_true());
+	put_text(j, "old_path", e->old_path);
+	put_text(j, "diff", e->diff);
+	put_text(j, "without_diff", e->without_diff);
 	if (e->kind == SBA_EVENT_USAGE)
 		json_object_set_new(j, "usage", cli_json_usage(&e->usage));
 	put_count(j, "http_status", e->http_status);

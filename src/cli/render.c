@@ -142,11 +142,13 @@ static void waiting_error(struct cli_render *r)
 
 static void file_change(struct cli_render *r, const struct sba_event *e)
 {
-	if (!r->verbose || !e->path)
+	/* What the CLI tells of comes once more, measured, at the end. */
+	if (!r->verbose || !e->path || !e->measured)
 		return;
 	end_line(r);
 	CLI_FREE char *path = cli_line(r->look, e->path, 0);
-	fprintf(r->err, "  %s %s\n", e->change ? e->change : "changed", path ? path : "");
+	fprintf(r->err, "  %s %s%s%s\n", e->change ? e->change : "changed", path ? path : "",
+		e->summary ? "  " : "", e->summary ? e->summary : "");
 }
 
 /* ---- tools ---- */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What `diff`, `patch`, `apply` and `run` share about changes of a workspace. */
+#ifndef SBA_CLI_CHANGES_H
+#define SBA_CLI_CHANGES_H
+
+#include "cli.h"
+
+json_t *cli_json_change(const struct sba_change *c);
+/* To a file, whole or not at all; NULL or "-": stdout. */
+int cli_changes_patch(struct cli *cli, struct sba_changes *c, const char *path,
+		      struct sba_error *err);
+/* Conflicts are told; *ret_json (the caller's, may be NULL) on failure too. */
+int cli_changes_apply(struct cli *cli, struct sba_changes *c, const char *dir, bool check,
+		      json_t **ret_json, struct sba_error *err);
+
+#endif
