@@ -62,7 +62,14 @@ struct sba_event {
 	bool has_exit_code;
 	int exit_code;
 	const char *path;   /* file_change */
-	const char *change; /* "created", "modified", "deleted" where told, else NULL */
+	const char *change; /* "created", "modified", "deleted" where told, else NULL; of
+			     * `measured` also "renamed", "mode" */
+	/* A file_change that we found by comparing the workspace before and after the turn,
+	 * not one that the CLI told of. These come last, by path. */
+	bool measured;
+	const char *old_path;     /* of "renamed" */
+	const char *diff;         /* unified, as git shows it */
+	const char *without_diff; /* why there is none */
 	struct sba_usage usage;
 	int http_status;
 	const char *raw; /* the CLI's line that this came from */

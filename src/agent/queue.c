@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SLOTS = 13 };
+
 struct sba_queued {
 	struct sba_event event;
 	struct sba_queued *next;
@@ -12,12 +14,12 @@ struct sba_queued {
 };
 
 /* Every string of an event but raw, which belongs to the line. */
-static void each_string(struct sba_event *e, const char **slots[static 10])
+static void each_string(struct sba_event *e, const char **slots[static SLOTS])
 {
-	const char **all[10] = {
-		&e->session, &e->text,    &e->tool,   &e->tool_native, &e->call_id,
-		&e->input,   &e->summary, &e->output, &e->path,        &e->change
-	};
+	const char **all[SLOTS] = { &e->session,     &e->text,   &e->tool,    &e->tool_native,
+				    &e->call_id,     &e->input,  &e->summary, &e->output,
+				    &e->path,        &e->change, &e->diff,    &e->old_path,
+				    &e->without_diff };
 	memcpy(slots, all, sizeof(all));
 }
 
@@ -25,7 +27,7 @@ int sba_event_queue_put(void *user, const struct sba_event *event)
 {
 	struct sba_event_queue *q = user;
 	struct sba_event copy = *event;
-	const char **slots[10];
+	const char **slots[SLOTS];
 	each_string(&copy, slots);
 	size_t total = 0;
 	for (size_t i = 0; i < SBA_ARRAY_LEN(slots); i++)

@@ -289,6 +289,7 @@ void sba_turn_free(struct sba_turn *t)
 	sba_lines_fini(&t->lines);
 	sba_buf_fini(&t->stderr_tail);
 	sba_audit_turn_free(t->audit);
+	sba_watch_free(t->watch);
 	free(t->prompt);
 	free(t->answer);
 	free(t);

@@ -21,6 +21,7 @@ struct sba_turn {
 	char new_session[37];
 	struct sba_stream *stream;
 	struct sba_audit_turn *audit; /* NULL: none is kept */
+	struct sba_watch *watch;      /* of the workspace; NULL: it cannot be watched */
 	struct sba_event_queue events;
 	struct sba_notices notices;
 	struct sba_lines lines;
@@ -63,6 +64,13 @@ void sba_turn_audit_look(struct sba_turn *t);
 void sba_turn_audit_end(struct sba_turn *t);
 /* It could not begin. */
 void sba_turn_audit_failed(struct sba_turn *t, const struct sba_error *why);
+
+/* ---- turn_changes.c ---- */
+
+/* The workspace as it is now. Where that fails, a notice says so. */
+void sba_turn_changes_begin(struct sba_turn *t);
+/* An event for each file that differs. */
+void sba_turn_changes_end(struct sba_turn *t);
 
 /* ---- idle.c ---- */
 

@@ -110,6 +110,7 @@ int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o, struct 
 		rc = sba_notices_open(&t->notices, t->agent->sandbox, err);
 	if (rc == 0) {
 		sba_turn_audit_begin(t);
+		sba_turn_changes_begin(t);
 		rc = start_process(t, o, err);
 	}
 	t->began_ms = t->last_use_ms = sba_now_ms();

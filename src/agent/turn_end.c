@@ -245,6 +245,7 @@ void sba_turn_finish(struct sba_turn *t)
 	}
 	t->result.duration_ms = sba_now_ms() - t->began_ms;
 	keep_state(t);
+	sba_turn_changes_end(t);
 	sba_turn_clear_up(t);
 	if (t->state_rc < 0 && t->result.verdict == SBA_VERDICT_OK) {
 		t->result.verdict = SBA_VERDICT_SANDBOX_BROKEN;

@@ -182,6 +182,11 @@ static void payload_of(struct sba_buf *b, const struct sba_event *e)
 		number(&m, "exit_code", e->exit_code);
 	text(&m, "path", e->path);
 	text(&m, "change", e->change);
+	if (e->measured)
+		boolean(&m, "measured", true);
+	text(&m, "old_path", e->old_path);
+	text(&m, "diff", e->diff);
+	text(&m, "without_diff", e->without_diff);
 	if (e->kind == SBA_EVENT_USAGE)
 		usage(&m, &e->usage);
 	if (e->http_status)

@@ -62,6 +62,10 @@ static void read_event(const json_t *p, struct sba_event *e)
 	e->exit_code = small(p, "exit_code");
 	e->path = sba_json_str(p, "path");
 	e->change = sba_json_str(p, "change");
+	e->measured = sba_json_bool(p, "measured", false);
+	e->old_path = sba_json_str(p, "old_path");
+	e->diff = sba_json_str(p, "diff");
+	e->without_diff = sba_json_str(p, "without_diff");
 	e->http_status = small(p, "http_status");
 	e->usage = (struct sba_usage){
 		.input = sba_json_int(p, "usage.input", 0),
