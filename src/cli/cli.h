@@ -534,6 +534,9 @@ int cli_not_spawned(struct cli *cli, const struct sba_error *err);
 /* As many of the same into the pool as are missing of `count`. */
 int cli_spawn_fill(struct cli *cli, struct cli_spawn *o, const char *agent, size_t count,
 		   size_t *ret_made, struct sba_error *err);
+/* The folder of "DIR" or "DIR:/PATH", which the caller frees; *ret_path points into arg,
+ * or is NULL. */
+char *cli_workspace_dir(const char *arg, const char **ret_path);
 /* Removes it; where that fails, says what is left and how to end it. */
 int cli_remove(struct cli *cli, struct sba_sandbox *s);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `run`: a sandbox for one turn, its work brought home, nothing left behind. */
-#include "cli.h"
+#include "cli/changes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 struct run_options {
 	struct cli_spawn spawn; /* first: its table counts from here */
 	struct cli_list get;
-	bool keep;
+	const char *patch;
+	bool apply, keep, keep_on_failure;
 };
 
 #define FIELD(name) offsetof(struct run_options, name)
@@ -19,6 +20,13 @@ struct run_options {
 static const struct cli_option run_options[] = {
 	{ "get", 0, CLI_LIST, "PATH[:DEST]", "brings a file or folder home (to ./)", FIELD(get),
 	  0 },
+	{ "apply", 0, CLI_FLAG, NULL, "does to the --workspace folder what changed in its copy",
+	  FIELD(apply), 0 },
+	{ "patch", 0, CLI_STRING, "FILE", "writes what changed as a patch for git (-: stdout)",
+	  FIELD(patch), 0 },
+	{ "keep-on-failure", 0, CLI_FLAG, NULL,
+	  "keeps the sandbox where it fails, whether or not its workspace has changed",
+	  FIELD(keep_on_failure), 0 },
 	CLI_SCRIPT_OPTION(FIELD(spawn.way.script)),
 	{ "keep", 0, CLI_FLAG, NULL, "keeps the sandbox, and says its name", FIELD(keep), 0 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)", FIELD(spawn.timeout),
@@ -174,12 +182,82 @@ static int check_gets(const struct cli_list *get, struct sba_error *err)
 	return rc;
 }
 
+/* ---- work brought home ---- */
+
+/* A turn whose work is to come home, and how far that came. */
+struct work {
+	bool done;    /* it ended well */
+	bool home;    /* what changed is here: written as a patch, or applied */
+	bool changed; /* something did */
+};
+
+static int patch_home(struct cli *cli, const struct run_options *o, struct sba_changes *c,
+		      struct work *w, struct sba_error *err)
+{
+	int rc = o->patch && w->changed ? cli_changes_patch(cli, c, o->patch, err) : 0;
+	w->home = w->home || (rc == 0 && o->patch);
+	if (rc == 0 && o->patch && w->changed && strcmp(o->patch, "-") != 0)
+		cli_note(cli, "%s %s", cli_mark(&cli->look, CLI_MARK_GET), o->patch);
+	return rc;
+}
+
+/* Only what ended well is applied: half a change is no change that was asked for. */
+static int apply_home(struct cli *cli, const struct run_options *o, struct sba_changes *c,
+		      json_t *result, struct work *w, struct sba_error *err)
+{
+	const char *path;
+	json_t *j = NULL;
+	if (!o->apply || !w->done)
+		return 0;
+	CLI_FREE char *dir = cli_workspace_dir(o->spawn.workspace, &path);
+	int rc = dir ? cli_changes_apply(cli, c, dir, false, &j, err) : cli_fail_nomem(err);
+	w->home = w->home || rc == 0;
+	if (result && j)
+		json_object_set(result, "apply", j);
+	json_decref(j);
+	return rc;
+}
+
+/* The exit status of bringing it home. */
+static int bring_home(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
+		      json_t *result, struct work *w)
+{
+	struct sba_changes *c = NULL;
+	struct sba_error err;
+	if (!(o->apply || o->patch || o->spawn.workspace) || cli_signals_caught())
+		return 0;
+	int rc = sba_sandbox_changes(s, NULL, &c, &err);
+	w->changed = rc < 0 || sba_changes_count(c) > 0;
+	if (rc == 0)
+		rc = patch_home(cli, o, c, w, &err);
+	if (rc == 0)
+		rc = apply_home(cli, o, c, result, w, &err);
+	if (rc == 0 && w->done && w->changed && !w->home && !o->keep && o->get.n == 0)
+		cli_note(cli,
+			 "what changed goes with the sandbox: --apply or --patch FILE brings it "
+			 "home");
+	sba_changes_free(c);
+	/* Where the sandbox is gone there is nothing that could be kept. */
+	if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND)
+		w->changed = false;
+	return rc < 0 && (o->apply || o->patch) ? cli_report(cli, &err) : 0;
+}
+
+static bool keeps(const struct run_options *o, const struct work *w, int status)
+{
+	if (o->keep)
+		return true;
+	if (status == 0 || cli_signals_caught())
+		return false;
+	return o->keep_on_failure || (o->spawn.workspace && w->changed && !w->home);
+}
+
 /* ---- the command ---- */
 
 /* The turn, then its files; a failed turn's files are offered too, but its
  * verdict decides. */
 static int turn_and_files(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
-			  const char *prompt, size_t len)
+			  const char *prompt, size_t len, struct work *w)
 {
 	struct cli_turn turn = {
 		.prompt = prompt,
@@ -192,20 +270,41 @@ static int turn_and_files(struct cli *cli, const struct run_options *o, struct s
 	};
 	int status = prompt ? cli_turn_run(cli, s, &turn)
 			    : cli_screen_run(cli, s, &o->spawn.way, o->keep ? 0 : CLI_SCREEN_ONCE);
+	w->done = status == 0;
+	int home = bring_home(cli, o, s, turn.result, w);
 	int files = get_all(cli, s, &o->get, turn.result);
+	status = status ? status : home ? home : files;
+	if (turn.result && keeps(o, w, status))
+		json_object_set_new(turn.result, "kept", json_string(sba_sandbox_info(s)->name));
 	if (turn.result)
 		cli_json_line(turn.result);
-	return status ? status : files;
+	return status;
 }
 
-static int end(struct cli *cli, const struct run_options *o, struct sba_sandbox *s, int status)
+/* A failure takes nothing with it that could be of use. */
+static void tell_kept(struct cli *cli, const struct run_options *o, const char *name)
+{
+	if (o->keep) {
+		cli_note(cli, "kept: sandbox-agent chat %s \"go on\"", name);
+		return;
+	}
+	fprintf(stderr,
+		"kept: what it has done is in sandbox %s\n"
+		"  look:  sandbox-agent diff %s\n  take:  sandbox-agent apply %s DIR\n"
+		"  end:   sandbox-agent rm %s\n",
+		name, name, name, name);
+}
+
+static int end(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
+	       const struct work *w, int status)
 {
 	char kept[256] = "nothing is left running";
 	int removed = 0;
-	if (o->keep) {
+	if (keeps(o, w, status)) {
 		const char *name = sba_sandbox_info(s)->name;
 		snprintf(kept, sizeof(kept), "sandbox %s is kept", name);
-		cli_note(cli, "kept: sandbox-agent chat %s \"go on\"", name);
+		if (!cli->json && !(cli->quiet && o->keep))
+			tell_kept(cli, o, name);
 	} else {
 		removed = cli_remove(cli, s);
 	}
@@ -215,6 +314,13 @@ static int end(struct cli *cli, const struct run_options *o, struct sba_sandbox 
 	return cli_signals_exit(cli, status, kept);
 }
 
+static int end_run(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
+		   const char *prompt, size_t len, struct work *w)
+{
+	int status = turn_and_files(cli, o, s, prompt, len, w);
+	return end(cli, o, s, w, status);
+}
+
 static int run(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	struct run_options o = *(const struct run_options *)options;
@@ -222,12 +328,17 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	size_t len = 0;
 	struct sba_sandbox *s = NULL;
 	struct sba_error err;
-	o.spawn.brief = !o.keep;
+	struct work work = { 0 };
+	/* What may have to be kept does not end soon. */
+	o.spawn.brief = !o.keep && !o.keep_on_failure && !o.spawn.workspace;
 	int rc = cli_spawn_program(&o.spawn, args, 2, "run command PROMPT", &err);
 	if (rc == 0 && !cli_screen_wanted(cli, args->v[1]))
 		rc = cli_turn_prompt(args->v[1], cli_command_run.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);
+	if (rc == 0 && o.apply && !o.spawn.workspace)
+		rc = cli_fail(&err, SBA_EINVAL, "as in:  -w . --apply",
+			      "--apply: there is no --workspace to apply to");
 	if (rc == 0)
 		rc = cli_way_settle(cli, &o.spawn.way, args, args->v[0], NULL, &err);
 	if (rc == 0)
@@ -235,7 +346,7 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	if (rc == 0)
 		rc = cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
 	if (rc == 0)
-		rc = end(cli, &o, s, turn_and_files(cli, &o, s, prompt, len));
+		rc = end_run(cli, &o, s, prompt, len, &work);
 	else if (cli_signals_caught())
 		rc = cli_signals_exit(cli, 1, "nothing is left running");
 	else
@@ -251,7 +362,9 @@ const struct cli_command cli_command_run = {
 	.more = "A PROMPT of - is read from stdin; one that begins with - goes after --.\n"
 		"Without a PROMPT, on a terminal: the CLI's own screen, inside the sandbox.\n"
 		"The agent `command` is any PROGRAM of the image: it takes the prompt on stdin,\n"
-		"and what it prints is the answer.",
+		"and what it prints is the answer.\n"
+		"Where it fails or runs out of time, and its --workspace has changed, the sandbox\n"
+		"is kept, and it is said how to look at it.",
 	.example =
 		"sandbox-agent run claude --offline \"write hello.py and run it\" --get hello.py",
 	.tables = { run_options, cli_way_options, cli_spawn_options, cli_lodging_options },

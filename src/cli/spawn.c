@@ -182,8 +182,7 @@ static int create(struct cli *cli, const struct cli_spawn *o, const char *agent,
 	return rc;
 }
 
-/* "DIR" or "DIR:/PATH": *ret_path points into arg, or is NULL. */
-static char *workspace_dir(const char *arg, const char **ret_path)
+char *cli_workspace_dir(const char *arg, const char **ret_path)
 {
 	const char *colon = strrchr(arg, ':');
 	*ret_path = colon && colon[1] == '/' ? colon + 1 : NULL;
@@ -204,7 +203,7 @@ static int check_rules(const struct cli_list *allow, struct sba_error *err)
 static int check_workspace(const char *arg, struct sba_error *err)
 {
 	const char *path;
-	CLI_FREE char *dir = workspace_dir(arg, &path);
+	CLI_FREE char *dir = cli_workspace_dir(arg, &path);
 	return dir ? cli_check_option_path("workspace", dir, true, err) : cli_fail_nomem(err);
 }
 
@@ -212,7 +211,7 @@ static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s
 			 struct sba_error *err)
 {
 	const char *path;
-	CLI_FREE char *dir = workspace_dir(arg, &path);
+	CLI_FREE char *dir = cli_workspace_dir(arg, &path);
 	if (!dir)
 		return cli_fail_nomem(err);
 	struct cli_transfer t;

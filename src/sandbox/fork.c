@@ -261,6 +261,16 @@ static int take_each(struct fork_job *j, struct sba_carry *carry, const struct s
 	return rc;
 }
 
+/* What the workspace was like: a child's changes are told against the same. Parents
+ * of which nothing is kept are most. */
+static int take_kept(struct fork_job *j, struct sba_carry *carry, struct sba_error *err)
+{
+	struct sba_path_stat st;
+	int rc = sba_container_stat(j->parent->engine, j->parent->container, SBA_KEPT_DIR, j->until,
+				    &st, NULL);
+	return rc < 0 ? 0 : fetch(j, carry, SBA_KEPT_DIR, err);
+}
+
 static int fill_spool(struct fork_job *j, struct sba_error *err)
 {
 	struct sba_carry *carry = NULL;
@@ -274,9 +284,11 @@ static int fill_spool(struct fork_job *j, struct sba_error *err)
 		rc = take_each(j, carry, &c->modified, take_modified, err);
 	if (rc == 0)
 		rc = take_each(j, carry, &c->fetch, fetch, err);
+	sba_carry_report_get(carry, &r);
+	if (rc == 0)
+		rc = take_kept(j, carry, err);
 	if (rc == 0)
 		rc = sba_carry_end(carry, &j->spool_size, err);
-	sba_carry_report_get(carry, &r);
 	sba_carry_free(carry);
 	j->report.files = r.files;
 	j->report.bytes = r.bytes;
