@@ -35,6 +35,7 @@ struct sba_snapshot_options {
 	bool everything;        /* no folder is passed over for its name, but .git */
 	uint64_t max_file_size; /* what is larger has no hash; default 50 MiB */
 	int64_t timeout_ms;     /* default: the engine handle's */
+	uint64_t reserved[8];
 };
 
 /* Strings are lent with the snapshot. */
@@ -46,6 +47,7 @@ struct sba_snapshot_file {
 	uint32_t mode;    /* st_mode */
 	int64_t mtime_ns; /* UNIX time */
 	const char *link; /* a link's target; else NULL */
+	uint64_t reserved[8];
 };
 
 /* Every file below a folder, by path. What did not change since the last turn, or since
@@ -83,12 +85,14 @@ struct sba_change {
 	bool binary;                 /* what is known of it is no text */
 	uint64_t added, removed;     /* lines, of text */
 	const char *without_content; /* why there is neither diff nor patch of it; else NULL */
+	uint64_t reserved[8];
 };
 
 /* Zero means the default everywhere. */
 struct sba_changes_options {
 	int64_t turn;       /* since that turn began; 0: since the workspace came in */
 	int64_t timeout_ms; /* default: the engine handle's */
+	uint64_t reserved[8];
 };
 
 /* By path. SBA_ENOTFOUND: nothing is kept of the workspace as it was, as no folder was
@@ -122,12 +126,14 @@ struct sba_apply_options {
 	/* Told of each conflict: the path, and what is in the way; may be NULL. */
 	void (*conflict)(void *user, const char *path, const char *why);
 	void *user;
+	uint64_t reserved[8];
 };
 
 struct sba_apply_report {
 	uint64_t written, removed, renamed, modes;
 	uint64_t already; /* that are so here already */
 	uint64_t conflicts;
+	uint64_t reserved[8];
 };
 
 /* Changes a folder of this host in the same way, whole or not at all. A file that is not

@@ -108,9 +108,9 @@ json_t *cli_json_change(const struct sba_change *c)
 {
 	char mode[16];
 	json_t *j = json_pack("{s:s}", "change", sba_change_kind_name(c->kind));
-	cli_json_path(j, "path", c->path);
+	cli_json_path(j, "path", "path_base64", c->path);
 	if (c->old_path)
-		cli_json_path(j, "old_path", c->old_path);
+		cli_json_path(j, "old_path", "old_path_base64", c->old_path);
 	if (c->old_mode) {
 		snprintf(mode, sizeof(mode), "%06o", c->old_mode);
 		json_object_set_new(j, "old_mode", json_string(mode));
@@ -136,7 +136,7 @@ static void show_json(const struct sba_changes *c)
 		json_array_append_new(list, cli_json_change(sba_changes_at(c, i)));
 	json_t *j = json_pack("{s:I, s:o}", "left_out", (json_int_t)sba_changes_left_out(c),
 			      "changes", list);
-	cli_json_path(j, "folder", sba_changes_folder(c));
+	cli_json_path(j, "folder", "folder_base64", sba_changes_folder(c));
 	cli_json_first(j);
 }
 
@@ -205,7 +205,7 @@ static void on_conflict(void *user, const char *path, const char *why)
 	struct conflicts *c = user;
 	CLI_FREE char *name = cli_line(&c->cli->look, path, 0);
 	json_t *j = json_pack("{s:s}", "why", why);
-	cli_json_path(j, "path", path);
+	cli_json_path(j, "path", "path_base64", path);
 	json_array_append_new(c->list, j);
 	cli_note(c->cli, "conflict: %s: %s", name ? name : "", why);
 }

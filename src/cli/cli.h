@@ -304,9 +304,9 @@ void cli_json_line(json_t *take_j);
 void cli_json_first(json_t *take_j);
 /* {"stream":…,"text" or "base64":…} added to j. */
 void cli_json_bytes(json_t *j, const void *data, size_t len);
-/* A name that may be any bytes: as it is, or, where it is no UTF-8, visible and
- * once more as KEY_base64. */
-void cli_json_path(json_t *j, const char *key, const char *path);
+/* A name that may be any bytes: as it is, or, where it is no UTF-8, visible, and under
+ * the other key once more in base 64. */
+void cli_json_path(json_t *j, const char *key, const char *coded_key, const char *path);
 json_t *cli_json_event(const struct sba_event *e);
 json_t *cli_json_usage(const struct sba_usage *u);
 json_t *cli_json_result(const struct sba_turn_result *r);

@@ -54,17 +54,15 @@ void cli_json_bytes(json_t *j, const void *data, size_t len)
 	json_object_set_new(j, "base64", coded ? json_string(coded) : NULL);
 }
 
-void cli_json_path(json_t *j, const char *key, const char *path)
+void cli_json_path(json_t *j, const char *key, const char *coded_key, const char *path)
 {
 	size_t len = strlen(path);
-	char coded_key[64];
 	if (sba_utf8_valid(path, len)) {
 		json_object_set_new(j, key, json_string(path));
 		return;
 	}
 	CLI_FREE char *visible = sba_visible(path, len, true);
 	CLI_FREE char *coded = base64((const unsigned char *)path, len);
-	snprintf(coded_key, sizeof(coded_key), "%s_base64", key);
 	json_object_set_new(j, key, json_string(visible ? visible : ""));
 	json_object_set_new(j, coded_key, json_string(coded ? coded : ""));
 }

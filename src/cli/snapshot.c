@@ -42,9 +42,9 @@ static void print_json(const struct sba_snapshot_file *f)
 	char mode[8];
 	snprintf(mode, sizeof(mode), "%04o", (unsigned)(f->mode & 07777));
 	json_object_set_new(j, "mode", json_string(mode));
-	cli_json_path(j, "path", f->path);
+	cli_json_path(j, "path", "path_base64", f->path);
 	if (f->link)
-		cli_json_path(j, "link", f->link);
+		cli_json_path(j, "link", "link_base64", f->link);
 	if (!*f->sha256)
 		json_object_del(j, "sha256");
 	cli_json_line(j);

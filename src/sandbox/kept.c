@@ -266,6 +266,10 @@ static int send_list(struct sba_sandbox *s, const struct sba_kept *k, const stru
 int sba_kept_save(struct sba_sandbox *s, struct sba_kept *k, int64_t turn,
 		  enum sba_kept_phase phase, const struct sba_records *r, struct sba_error *err)
 {
+	if (!s->engine)
+		return sba_fail(err, SBA_EUNSUPPORTED,
+				"sandbox '%s': there is no place that its user cannot change",
+				s->info.name);
 	const struct sba_kept_list l = { sba_kept_last(k) + 1, turn, phase };
 	SBA_BUF struct sba_buf list = SBA_BUF_INIT(2 * (size_t)SBA_CHANGED_BYTES_MAX);
 	put_list(&list, l.number, r);
