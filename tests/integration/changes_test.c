@@ -360,7 +360,8 @@ static void a_turn_ends_with_what_it_has_changed(void **state)
 	make_project("turn");
 	LIVE_CHILD up, first, second, since;
 	RUN(&up, "up", "command", "--image", live.image, "--name", "turns", "-w", live_path("turn"),
-	    "--", "sh", "-c", "cat >> README; rm -f gone; printf 'a\\0b' > bin");
+	    "--", "sh", "-c",
+	    "cat >> README; echo >> README; rm -f gone; printf 'a\\0b' > bin; echo ok");
 	live_assert_says(&up, 0, "");
 	RUN(&first, "--json", "chat", "turns", "four");
 	live_assert_says(&first, 0, "");
@@ -389,7 +390,7 @@ static void run_takes_its_work_home(void **state)
 	snprintf(patch, sizeof(patch), "%s", live_path("home.patch"));
 	LIVE_CHILD c;
 	RUN(&c, "run", "command", "--image", live.image, "-w", live_path("home"), "--apply",
-	    "--patch", patch, "x", "--", "sh", "-c", "echo done > made; rm gone");
+	    "--patch", patch, "x", "--", "sh", "-c", "echo done > made; rm gone; echo ok");
 	live_assert_says(&c, 0, "applied to");
 	SBA_FREE char *made = live_read_file(in("home", "made"), NULL);
 	assert_string_equal(made, "done\n");
