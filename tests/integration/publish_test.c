@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "archive/archive.h"
+#include "http/http.h"
 #include "support/live.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -361,19 +361,51 @@ static void another_image_under_the_locked_name_is_refused_unless_built_here(voi
 	create_says(1, "is not the one that is locked", "--locked");
 }
 
+/* ---- where packages go: a server that keeps what is put there ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	struct sba_strv paths;
+} packages = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool is_kept(const char *path)
+{
+	for (size_t i = 0; i < packages.paths.n; i++) {
+		if (!strcmp(packages.paths.v[i], path))
+			return true;
+	}
+	return false;
+}
+
+static void keep(void *user, const struct sba_http_request *r, struct sba_http_answer *a)
+{
+	(void)user;
+	pthread_mutex_lock(&packages.lock);
+	a->content_type = "text/plain";
+	a->status = is_kept(r->path) ? 200 : 404;
+	if (!strcmp(r->method, "PUT"))
+		a->status = r->body_len && sba_strv_add(&packages.paths, r->path, NULL) == 0 ? 201
+											     : 400;
+	pthread_mutex_unlock(&packages.lock);
+}
+
 /* ---- the pipeline ---- */
 
 static void the_pipeline_passes_once_then_refuses_then_is_forced(void **state)
 {
 	(void)state;
-	char to[64];
+	char url[64], folder[64];
+	struct sba_http_server *server = NULL;
+	const struct sba_http_server_options so = { .handler = keep };
 	alarm(PIPELINE_S); /* it makes packages */
-	snprintf(to, sizeof(to), "%s/packages", live.dir);
+	assert_int_equal(sba_http_server_open(&so, &server, NULL), 0);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u/p", sba_http_server_port(server));
+	snprintf(folder, sizeof(folder), "%s/packages", live.dir);
 	date = "20260102";
 	make_image(&plain, "released");
 	/* The package does not come first. */
 	LIVE_CHILD early;
-	SCRIPT(&early, &plain, "ci/build-package", "--push", "--to", to);
+	SCRIPT(&early, &plain, "ci/build-package", "--push", "--to", url);
 	live_assert_says(&early, 1, "images come first");
 	for (int round = 0; round < 3; round++) {
 		bool refused = round == 1;
@@ -381,9 +413,15 @@ static void the_pipeline_passes_once_then_refuses_then_is_forced(void **state)
 		LIVE_CHILD images, package;
 		SCRIPT(&images, &plain, "ci/build-images", "--push", force);
 		live_assert_says(&images, refused ? 1 : 0, refused ? "already" : "locked in");
-		SCRIPT(&package, &plain, "ci/build-package", "--push", "--to", to, force);
+		SCRIPT(&package, &plain, "ci/build-package", "--push", "--to",
+		       round == 2 ? folder : url, force);
 		live_assert_says(&package, refused ? 1 : 0, refused ? "is there already" : NULL);
+		assert_int_equal(packages.paths.n, 3);
 	}
+	assert_true(sba_ends_with(packages.paths.v[2], "/SHA256SUMS"));
+	LIVE_CHILD again;
+	SCRIPT(&again, &plain, "ci/build-package", "--push", "--to", folder);
+	live_assert_says(&again, 1, "is there already");
 	/* An image that is not what the package would point to. */
 	make_image(&plain, "moved");
 	char *lock = lock_text();
@@ -391,8 +429,11 @@ static void the_pipeline_passes_once_then_refuses_then_is_forced(void **state)
 	live_write_file(live_path("versions.lock.json"), lock, strlen(lock), 0600);
 	free(lock);
 	LIVE_CHILD late;
-	SCRIPT(&late, &plain, "ci/build-package", "--push", "--force", "--to", to);
+	SCRIPT(&late, &plain, "ci/build-package", "--push", "--force", "--to", url);
 	live_assert_says(&late, 1, "nothing was put anywhere");
+	assert_int_equal(packages.paths.n, 3);
+	sba_http_server_close(server);
+	sba_strv_fini(&packages.paths);
 }
 
 static int begin(void **state)
