@@ -28,7 +28,7 @@ static struct sba_sandbox *parent(void)
 	struct sba_error err;
 	/* Many small files and few large ones, which no engine could compress. */
 	snprintf(script, sizeof(script),
-		 "mkdir -p /work/small && cd /work && for i in $(seq 1000); do "
+		 "mkdir -p /workspace/work/small && cd /workspace/work && for i in $(seq 1000); do "
 		 "head -c 20000 /dev/urandom > small/$i; done && head -c %d000000 /dev/urandom > "
 		 "big",
 		 CHANGED_MB - 20);
@@ -70,10 +70,11 @@ static void round_by_hand(struct sba_sandbox *s, struct bench_series *hand)
 	remove_local();
 	bench_settle();
 	double step = bench_now_ms();
-	bench_must(sba_sandbox_download(s, "/work", LOCAL_DIR, NULL, NULL, &err), &err);
+	bench_must(sba_sandbox_download(s, "/workspace/work", LOCAL_DIR, NULL, NULL, &err), &err);
 	for (int i = 0; i < CHILDREN; i++) {
 		v[i] = bench_sandbox(engine, image);
-		bench_must(sba_sandbox_upload(v[i], LOCAL_DIR, "/work", NULL, NULL, &err), &err);
+		bench_must(sba_sandbox_upload(v[i], LOCAL_DIR, "/workspace/work", NULL, NULL, &err),
+			   &err);
 	}
 	bench_add_step(hand, &step);
 	remove_all(v);
