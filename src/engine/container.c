@@ -111,6 +111,9 @@ int sba_container_rename(struct sba_engine *e, const char *id, const char *name,
 		rc = sba_engine_call_until(e, &r, until, NULL, &why);
 	if (rc == SBA_EENGINE && strcasestr(why.text, "same name as its current"))
 		rc = why.code = SBA_EEXIST;
+	/* Docker 26.1, of one that it removes at the moment: its files are gone already. */
+	else if (rc == SBA_EENGINE && strcasestr(why.text, "no such file or directory"))
+		rc = why.code = SBA_ENOTFOUND;
 	if (rc < 0 && err)
 		*err = why;
 	return rc;

@@ -20,8 +20,19 @@ static bool has_text(const json_t *list, const char *text)
 	return false;
 }
 
+/* Podman (4.3 to 5.4) shows what it adds itself among what it was given. */
+static bool is_podmans(const char *name, size_t len)
+{
+	static const char *const names[] = { "PATH", "HOME", "HOSTNAME", "TERM", "container" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++) {
+		if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Not the image's, and not what leads to the bundle that a child has as well. */
-static int add_own(const json_t *env, const json_t *image, struct sba_strv *ret,
+static int add_own(const json_t *env, const json_t *image, bool podman, struct sba_strv *ret,
 		   struct sba_error *err)
 {
 	size_t i;
@@ -32,6 +43,7 @@ static int add_own(const json_t *env, const json_t *image, struct sba_strv *ret,
 		const char *text = json_string_value(pair);
 		size_t len = text ? strcspn(text, "=") : 0;
 		if (rc < 0 || len == 0 || has_text(image, text) ||
+		    (podman && is_podmans(text, len)) ||
 		    strcmp(text + len + (text[len] == '='), SBA_CA_PATH) == 0)
 			continue;
 		rc = sba_strv_addf(ret, err, "%.*s", (int)len, text);
@@ -54,7 +66,8 @@ int sba_sandbox_env_names(struct sba_sandbox *s, char ***ret, struct sba_error *
 		rc = 0; /* its image was removed by force: all counts as its own */
 	if (rc == 0)
 		rc = add_own(sba_json_get(container, "Config.Env"),
-			     sba_json_get(image, "Config.Env"), &names, err);
+			     sba_json_get(image, "Config.Env"), sba_engine_podman(s->engine) > 0,
+			     &names, err);
 	if (rc == 0 && !names.v && !(names.v = calloc(1, sizeof(*names.v))))
 		rc = sba_fail_nomem(err);
 	if (rc < 0)

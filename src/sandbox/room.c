@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { SWEEP_MS = 5000 };
+enum { SWEEP_MS = 5000, SETTLE_MS = 5000, SETTLE_POLL_MS = 20 };
 
 /* Members of the pool are counted among their like, until they are claimed. */
 static bool counts(const struct sba_making *m, const struct sba_sandbox *s)
@@ -18,7 +18,7 @@ static bool counts(const struct sba_making *m, const struct sba_sandbox *s)
 }
 
 /* The engine lists newest first; ours are ordered by their main container, which
- * is made last. What has none yet will count itself when it has. */
+ * is made last. */
 static int64_t older_than_ours(const struct sba_making *m, const struct sba_found *f)
 {
 	int64_t older = 0;
@@ -52,14 +52,45 @@ static int full(const struct sba_making *m, int64_t there, struct sba_error *err
 			"end some:  sandbox-agent ps, sandbox-agent rm NAME…");
 }
 
+/* A main container is dated when its making begins and listed when that is over: what has
+ * only a sidecar yet may turn out to be older than ours. */
+static int64_t in_the_making(const struct sba_making *m, const struct sba_found *f)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		const struct sba_sandbox *s = &f->v[i];
+		n += !*s->container && strcmp(s->info.state, "gone") != 0 &&
+		     sba_member_unclaimed(s) == (m->members > 0) && !sba_found_is_litter(s);
+	}
+	return n;
+}
+
+/* Once nothing that is older can come any more; what is stuck is not waited for long. */
+static int count_older(const struct sba_making *m, int64_t limit, struct sba_found *f, int64_t *ret,
+		       struct sba_error *err)
+{
+	struct sba_until settled = sba_until_sooner(m->until, SETTLE_MS);
+	for (;;) {
+		int rc = sba_found_get_prefix(m->engine, m->o.prefix, f, err);
+		if (rc < 0)
+			return rc;
+		*ret = older_than_ours(m, f);
+		if (limit == 0 || *ret >= limit || *ret + in_the_making(m, f) < limit ||
+		    sba_until_check(settled, NULL) < 0)
+			return 0;
+		sba_found_fini(f);
+		(void)!sba_wait_fd(-1, 0, sba_until_sooner(settled, SETTLE_POLL_MS), NULL);
+	}
+}
+
 int sba_room_check(struct sba_making *m, struct sba_error *err)
 {
 	struct sba_found f = { 0 };
 	int64_t limit = m->members ? (int64_t)m->members : m->o.max_sandboxes;
-	int rc = sba_found_get_prefix(m->engine, m->o.prefix, &f, err);
+	int64_t older = 0;
+	int rc = count_older(m, limit, &f, &older, err);
 	if (rc < 0)
 		return rc;
-	int64_t older = older_than_ours(m, &f);
 	if (limit == 0 || older < limit)
 		sweep(m, &f);
 	else
