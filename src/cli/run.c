@@ -130,7 +130,7 @@ static void told(struct cli *cli, const struct get *g, const struct sba_transfer
 static int get_one(struct cli *cli, struct sba_sandbox *s, const char *arg, json_t *result,
 		   struct sba_error *err)
 {
-	struct get g;
+	struct get g = { 0 };
 	int rc = get_parse(arg, &g, err);
 	if (rc < 0)
 		return rc;

@@ -105,7 +105,7 @@ static void hunks_lead_from_any_text_to_any_other(void **state)
 	SBA_BUF struct sba_buf a = SBA_BUF_INIT(1 << 20), b = SBA_BUF_INIT(1 << 20);
 	unsigned seed = 7;
 	(void)state;
-	for (unsigned round = 0; round < 600; round++) {
+	for (unsigned round = 0; round < 200; round++) {
 		SBA_BUF struct sba_buf hunks = SBA_BUF_INIT(1 << 22);
 		SBA_BUF struct sba_buf made = SBA_BUF_INIT(1 << 22);
 		random_text(&a, &seed, next_random(&seed) % 40, 2 + round % 9);
@@ -137,7 +137,7 @@ static void no_shorter_script_exists(void **state)
 {
 	unsigned seed = 99;
 	(void)state;
-	for (unsigned round = 0; round < 2000; round++) {
+	for (unsigned round = 0; round < 500; round++) {
 		char a[64] = "", b[64] = "", x[128] = "", y[128] = "";
 		size_t m = next_random(&seed) % 30, n = next_random(&seed) % 30;
 		for (size_t i = 0; i < m; i++)
@@ -157,7 +157,7 @@ static void no_shorter_script_exists(void **state)
 
 static void texts_without_a_common_line_take_no_time(void **state)
 {
-	enum { LINES = 60000 };
+	enum { LINES = 6000 };
 	SBA_BUF struct sba_buf a = SBA_BUF_INIT(1 << 22), b = SBA_BUF_INIT(1 << 22);
 	struct sba_diff_count count;
 	(void)state;
