@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
@@ -50,6 +51,40 @@ int sba_guest_walk_threads(void)
 	return count < SBA_GUEST_WALK_THREADS_MAX ? count : SBA_GUEST_WALK_THREADS_MAX;
 }
 
+/* One folder after the other, none of which may be a link. */
+static int open_by_parts(int top_fd, const char *path, int flags)
+{
+	int dir_fd = top_fd;
+
+	for (;;) {
+		char part[NAME_MAX + 1];
+		size_t len = strcspn(path, "/");
+		bool last = path[len] == '\0';
+		int fd, error;
+
+		if (len == 0 || len > NAME_MAX) {
+			fd = -1;
+			error = len ? ENAMETOOLONG : EINVAL;
+		} else {
+			memcpy(part, path, len);
+			part[len] = '\0';
+			fd = strcmp(part, "..") == 0
+				     ? -1
+				     : openat(dir_fd, part,
+					      last ? flags
+						   : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			error = strcmp(part, "..") == 0 ? EXDEV : errno;
+		}
+		if (dir_fd != top_fd)
+			close(dir_fd);
+		errno = error;
+		if (fd < 0 || last)
+			return fd;
+		dir_fd = fd;
+		path += len + 1;
+	}
+}
+
 int sba_guest_walk_open(int top_fd, const char *path, int flags)
 {
 	/* openat2() takes no others with O_PATH. */
@@ -58,15 +93,15 @@ int sba_guest_walk_open(int top_fd, const char *path, int flags)
 		.flags = (unsigned int)(flags | more | O_NOFOLLOW | O_CLOEXEC),
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
+	const char *name = *path ? path : ".";
 	int fd;
 
 	do {
-		fd = (int)syscall(SYS_openat2, top_fd, *path ? path : ".", &how, sizeof(how));
+		fd = (int)syscall(SYS_openat2, top_fd, name, &how, sizeof(how));
 	} while (fd < 0 && errno == EAGAIN);
-	/* Where the kernel or its seccomp profile is too old, a folder that becomes a
-	 * link meanwhile leads to what this user may read anyway. */
+	/* Where the kernel or its seccomp profile is too old. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(top_fd, *path ? path : ".", (int)how.flags);
+		fd = open_by_parts(top_fd, name, (int)how.flags);
 	return fd;
 }
 
