@@ -39,8 +39,8 @@ SBA_API const char *sba_sandbox_backend(const struct sba_sandbox *s);
 
 /* ---- what every sandbox has, whatever its backend ---- */
 
-/* The folder where commands begin, and an agent works. Absolute, lent with the handle. Does
- * not block. */
+/* The folder where an agent works, and commands begin that name no other; in a container
+ * those begin in the image's. Absolute, lent with the handle. Does not block. */
 SBA_API const char *sba_sandbox_workdir(const struct sba_sandbox *s);
 
 /* Zero means the default everywhere. */
@@ -132,6 +132,34 @@ SBA_API int sba_sandbox_adopt(const struct sba_backend *backend, void *self, con
 			      struct sba_sandbox **ret, struct sba_error *err);
 /* The backend's own, as it was adopted with. */
 SBA_API void *sba_sandbox_self(const struct sba_sandbox *s);
+
+/* ---- local: a folder of this host, for code that is trusted ---- */
+
+/* Zero means the default everywhere. */
+struct sba_local_options {
+	const char *name; /* for people; NULL: the folder's */
+	/* What commands find in their environment, "K=V", NULL-ended: mostly the program's own.
+	 * Credentials of model providers and the sockets of agents are left out, and what looks
+	 * like a secret by its name or value (docs/backends.md). NULL: a PATH and no more. */
+	const char *const *environment;
+	bool keep_env;          /* what looks like a secret stays */
+	const char *const *env; /* on top of that, as it is */
+	/* Commands may write anywhere. Without it they write to the folder and to a temporary
+	 * one alone, where the kernel has Landlock: sba_local_landlock(). */
+	bool no_landlock;
+	struct sba_cancel *cancel; /* ends every wait; lent, outlives the handle */
+	uint64_t reserved[8];
+};
+/* Commands are processes of this host, of the program's user; they begin in `folder`, which
+ * must be there and which file functions stay in. HOME and TMPDIR are a new folder. All that
+ * runs ends with the handle, or with this program. Capabilities: stdin, tty, signal,
+ * host_url, port, trees. SBA_EINVAL: no such folder. */
+SBA_API int sba_local_open(const char *folder, const struct sba_local_options *options,
+			   struct sba_sandbox **ret, struct sba_error *err);
+/* The kernel's Landlock ABI; 0: it has none that could confine a local sandbox. */
+SBA_API int sba_local_landlock(void);
+/* Whether a variable is left out without keep_env. */
+SBA_API bool sba_local_hides(const char *name, const char *value);
 
 /* ---- a command that has descriptors ---- */
 

@@ -57,6 +57,9 @@ struct sba_turn_spec {
 			  * NULL: none */
 	bool login;      /* with a login of its own, which is in the sandbox: base_url and token
 			  * are NULL, the CLI reaches its provider by itself */
+	/* What lies in front of mcp_path and the paths of `files` in this sandbox: "" or NULL in
+	 * a container, a folder of the sandbox's user elsewhere. */
+	const char *root;
 };
 
 /* The command line and environment under construction. argv[0] is the CLI's

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+enum { URL_MAX = 256 };
+
 /* The words of the sandbox's program, lent from the agent; NULL: it has none. */
 static const char **program_of(const struct sba_agent *a)
 {
@@ -17,18 +19,22 @@ static const char **program_of(const struct sba_agent *a)
 	return v;
 }
 
-int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, uint16_t *ret_port,
+int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, bool *ret_open,
 		      struct sba_command *ret, struct sba_error *err)
 {
 	const struct sba_sandbox_info *info = sba_sandbox_info(a->sandbox);
 	SBA_FREE const char **program = program_of(a);
 	struct sba_turn_spec spec = *wish;
-	char base_url[64];
-	int rc = a->host_port ? sba_sandbox_forward(a->sandbox, a->host_port, ret_port, err) : 0;
+	char base_url[URL_MAX] = "";
+	int rc = a->host_port ? sba_sandbox_host_url(a->sandbox, a->host_port, base_url,
+						     sizeof(base_url), err)
+			      : 0;
+	if (rc == 0)
+		*ret_open = a->host_port != 0;
+	if (rc == 0)
+		rc = sba_sandbox_root(a->sandbox, &spec.root, err);
 	if (rc < 0)
 		return rc;
-	/* Never "localhost": it may mean ::1, which a sealed sandbox has not. */
-	snprintf(base_url, sizeof(base_url), "http://127.0.0.1:%u", (unsigned)*ret_port);
 	spec.base_url = a->host_port ? base_url : NULL;
 	spec.token = a->login ? NULL : a->token;
 	spec.login = a->login;

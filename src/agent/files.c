@@ -32,7 +32,9 @@ int sba_agent_place_files(struct sba_agent *a, struct sba_error *err)
 
 int sba_agent_workdir(struct sba_agent *a, struct sba_error *err)
 {
-	int rc = a->workdir_known ? 0 : sba_sandbox_make_dir(a->sandbox, SBA_AGENT_WORKDIR, err);
+	int rc = a->workdir_known
+			 ? 0
+			 : sba_sandbox_make_dir(a->sandbox, sba_sandbox_workdir(a->sandbox), err);
 	a->workdir_known = rc == 0;
 	return rc;
 }

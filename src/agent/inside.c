@@ -61,6 +61,7 @@ static int perform(const struct sba_inside *in, const struct work *w, struct sba
 	struct said said = { .out = ret_out, .complaint = SBA_BUF_INIT(2 * OUTPUT_STEP) };
 	struct sba_process *p = NULL;
 	struct sba_exit end = { 0 };
+	char place[SBA_PLACE_MAX];
 	int rc = sba_sandbox_exec(a->sandbox, &o, &p, err);
 	if (rc == 0)
 		rc = sba_process_converse(p, w->input, w->input_len, collect, &said, err);
@@ -71,8 +72,8 @@ static int perform(const struct sba_inside *in, const struct work *w, struct sba
 		rc = sba_fail(err, SBA_ETIMEOUT, "%s: it did not end in time", w->run->argv[0]);
 	if (rc == 0 && end.kind == SBA_NOT_FOUND)
 		rc = sba_hint(err,
-			      sba_fail(err, SBA_ENOCLI, "there is no '%s' in image '%s'",
-				       w->run->argv[0], sba_sandbox_info(a->sandbox)->image),
+			      sba_fail(err, SBA_ENOCLI, "there is no '%s' in %s", w->run->argv[0],
+				       sba_agent_place(a->sandbox, place)),
 			      "an image of your own needs it too; ours have it");
 	if (rc == 0) {
 		*ret_status = sba_exit_status(&end);
@@ -148,14 +149,16 @@ int sba_agent_inside(struct sba_agent *a, struct sba_inside *ret, struct sba_err
 	if (rc < 0)
 		return rc;
 	in.home = a->home;
-	in.workdir = SBA_AGENT_WORKDIR;
+	in.workdir = sba_sandbox_workdir(a->sandbox);
 	*ret = in;
 	return 0;
 }
 
 int sba_agent_scratch(const struct sba_inside *in, char ret[SBA_SCRATCH_MAX], struct sba_error *err)
 {
-	static const char *const argv[] = { "mktemp", "-d", "/tmp/sandbox-agent-XXXXXXXX", NULL };
+	static const char *const argv[] = {
+		"sh", "-c", "exec mktemp -d \"${TMPDIR:-/tmp}/sandbox-agent-XXXXXXXX\"", NULL
+	};
 	const struct sba_inside_run r = { .argv = argv };
 	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_KIB);
 	char said[SBA_SAID_MAX];

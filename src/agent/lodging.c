@@ -42,9 +42,15 @@ int sba_agent_place_mcp(struct sba_sandbox *s, const char *agent, const char *te
 {
 	SBA_BUF struct sba_buf file = SBA_BUF_INIT(MCP_MAX), names = SBA_BUF_INIT(MCP_MAX);
 	const struct sba_driver *driver;
+	const char *root = "";
 	int rc = driver_of(agent, &driver, err);
 	if (rc == 0)
 		rc = sba_mcp_translate(driver, text, len, &file, &names, err);
+	if (rc == 0)
+		rc = sba_sandbox_root(s, &root, err);
+	/* It looks for them in /etc, whoever's that is. */
+	if (rc == 0 && *root && driver->mcp_form == SBA_MCP_CODEX)
+		rc = sba_fail(err, SBA_EUNSUPPORTED, "in containers only");
 	if (rc == 0)
 		rc = sba_sandbox_write_small(s, driver->mcp_path, file.data, file.len, 0644, err);
 	return rc < 0 ? sba_wrap(err, rc, "MCP servers for %s", agent) : 0;
@@ -59,6 +65,16 @@ int sba_agent_no_cli(const struct sba_driver *d, const char *binary, const char 
 	return d->install ? sba_hint(err, rc, "%s", d->install) : rc;
 }
 
+const char *sba_agent_place(const struct sba_sandbox *s, char ret[SBA_PLACE_MAX])
+{
+	const struct sba_sandbox_info *i = sba_sandbox_info(s);
+	if (*i->image)
+		snprintf(ret, SBA_PLACE_MAX, "image '%s'", i->image);
+	else
+		snprintf(ret, SBA_PLACE_MAX, "%s sandbox '%s'", sba_sandbox_backend(s), i->name);
+	return ret;
+}
+
 /* Asked for its version, so that one which cannot run is found too. */
 static int check_cli(struct sba_sandbox *s, const struct sba_driver *d, struct sba_error *err)
 {
@@ -66,17 +82,15 @@ static int check_cli(struct sba_sandbox *s, const struct sba_driver *d, struct s
 	const struct sba_exec_options o = { .argv = argv, .timeout_ms = VERSION_MS };
 	struct sba_process *p = NULL;
 	struct sba_exit end = { 0 };
-	char place[160];
+	char place[SBA_PLACE_MAX];
 	int rc = d->binary ? sba_sandbox_exec(s, &o, &p, err) : 0;
 	if (rc == 0 && p)
 		rc = sba_process_wait(p, -1, &end, err);
 	sba_process_free(p);
 	if (rc < 0 || !d->binary)
 		return rc;
-	if (end.kind == SBA_NOT_FOUND) {
-		snprintf(place, sizeof(place), "sandbox '%s'", sba_sandbox_info(s)->name);
-		return sba_agent_no_cli(d, d->binary, place, err);
-	}
+	if (end.kind == SBA_NOT_FOUND)
+		return sba_agent_no_cli(d, d->binary, sba_agent_place(s, place), err);
 	if (end.kind != SBA_EXITED || end.number != 0)
 		return sba_fail(err, SBA_ENOCLI, "%s: '%s --version' fails in sandbox '%s'",
 				d->name, d->binary, sba_sandbox_info(s)->name);

@@ -13,8 +13,6 @@
 
 enum { SBA_TOKEN_BYTES = 16 };
 
-#define SBA_AGENT_WORKDIR "/workspace"
-
 /* What is starred out of all that is said. */
 struct sba_secrets {
 	struct sba_redact *own[SBA_LOGIN_SECRETS_MAX]; /* of a login */
@@ -48,7 +46,7 @@ struct sba_agent {
 	char *home;                   /* of the sandbox's user; NULL: not asked yet */
 	json_t *memory;               /* of sessions, by id, the last used one last; NULL: none */
 	struct sba_lock *screen_lock; /* while a screen is open */
-	uint16_t screen_port;
+	bool screen_model;            /* its way to the model is open */
 };
 
 /* ---- state.c: what changes about an agent, kept inside its sandbox ---- */
@@ -75,12 +73,16 @@ int sba_agent_remember(struct sba_agent *a, const char *session, const struct sb
 /* ---- command.c ---- */
 
 /* The CLI's command: of `wish` session, new_session, aside, scratch and screen count. The
- * way to the model is open from then on, until sba_sandbox_unforward(); *ret_port: where
- * it is inside, unchanged while it is not open. */
-int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, uint16_t *ret_port,
+ * way to the model is open from then on, until sba_sandbox_unforward(), if *ret_open says
+ * so, also after a failure. */
+int sba_agent_command(struct sba_agent *a, const struct sba_turn_spec *wish, bool *ret_open,
 		      struct sba_command *ret, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- lodging.c ---- */
+
+enum { SBA_PLACE_MAX = 320 };
+/* "image 'x'", "local sandbox 'y'": where a program is missing. Returns ret. */
+const char *sba_agent_place(const struct sba_sandbox *s, char ret[SBA_PLACE_MAX]);
 
 /* SBA_ENOCLI: the driver's binary is not in "image 'x'"; says how to get it. */
 int sba_agent_no_cli(const struct sba_driver *d, const char *binary, const char *place,

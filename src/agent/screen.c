@@ -56,13 +56,13 @@ static int start(struct sba_agent *a, const struct sba_screen_options *o, struct
 	const struct sba_turn_spec wish = { .session = *a->session ? a->session : NULL,
 					    .new_session = id,
 					    .screen = true };
-	rc = sba_agent_command(a, &wish, &a->screen_port, &c, err);
+	rc = sba_agent_command(a, &wish, &a->screen_model, &c, err);
 	for (const char *const *e = o->env; rc == 0 && e && *e; e++)
 		rc = sba_strv_add(&c.env, *e, err);
 	const struct sba_exec_options exec = {
 		.argv = (const char *const *)c.argv.v,
 		.env = (const char *const *)c.env.v,
-		.workdir = SBA_AGENT_WORKDIR,
+		.workdir = sba_sandbox_workdir(a->sandbox),
 		.has_stdin = true,
 		.tty = true,
 		.rows = o->rows,
@@ -125,11 +125,11 @@ static void keep_session(struct sba_agent *a)
 
 void sba_agent_screen_close(struct sba_agent *a)
 {
-	if (a->screen_port)
+	if (a->screen_model)
 		keep_session(a);
-	if (a->screen_port)
+	if (a->screen_model)
 		sba_sandbox_unforward(a->sandbox, a->host_port);
-	a->screen_port = 0;
+	a->screen_model = false;
 	sba_lock_free(a->screen_lock);
 	a->screen_lock = NULL;
 }

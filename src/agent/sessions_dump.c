@@ -47,7 +47,8 @@ static int to_spool(void *user, const void *data, size_t len, struct sba_error *
 /* As the engine gives it: beneath the folder's own name. */
 static int fetch_workspace(struct sba_agent *a, int fd, uint64_t *ret_size, struct sba_error *err)
 {
-	int rc = sba_sandbox_download_tar(a->sandbox, SBA_AGENT_WORKDIR, to_spool, &fd, NULL, err);
+	int rc = sba_sandbox_download_tar(a->sandbox, sba_sandbox_workdir(a->sandbox), to_spool,
+					  &fd, NULL, err);
 	off_t size = rc == 0 ? lseek(fd, 0, SEEK_END) : 0;
 	if (size < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "a temporary file");
@@ -55,10 +56,11 @@ static int fetch_workspace(struct sba_agent *a, int fd, uint64_t *ret_size, stru
 	return rc;
 }
 
-static int repack(struct sba_dump *d, int from, uint64_t size, struct sba_error *err)
+static int repack(struct sba_dump *d, const char *folder, int from, uint64_t size,
+		  struct sba_error *err)
 {
 	const struct sba_pack_options o = {
-		.fixed_mtime = -1, .beneath = &SBA_AGENT_WORKDIR[1], .uid = OWNER, .gid = OWNER
+		.fixed_mtime = -1, .beneath = strrchr(folder, '/') + 1, .uid = OWNER, .gid = OWNER
 	};
 	struct sba_carry_reader reader = { .fd = from, .size = size };
 	SBA_FREE char *piece = malloc(PIECE);
@@ -91,7 +93,7 @@ static int take_workspace(struct sba_agent *a, struct sba_dump *d, struct sba_er
 	if (rc == 0)
 		rc = fetch_workspace(a, raw, &size, err);
 	if (rc == 0)
-		rc = repack(d, raw, size, err);
+		rc = repack(d, sba_sandbox_workdir(a->sandbox), raw, size, err);
 	d->info.workspace = true;
 	return rc == 0 ? sba_dump_look(d->workspace_fd, d->workspace_size, &d->info.files, err)
 		       : rc;
@@ -181,8 +183,8 @@ static int put_workspace(struct sba_agent *a, struct sba_dump *d, struct sba_err
 	struct sba_transfer_report report = { 0 };
 	if (d->workspace_fd < 0)
 		return 0;
-	int rc = sba_sandbox_upload_tar(a->sandbox, sba_carry_read, &reader, SBA_AGENT_WORKDIR,
-					NULL, &report, err);
+	int rc = sba_sandbox_upload_tar(a->sandbox, sba_carry_read, &reader,
+					sba_sandbox_workdir(a->sandbox), NULL, &report, err);
 	d->info.left_out += report.refused;
 	return rc;
 }

@@ -281,7 +281,7 @@ void sba_turn_free(struct sba_turn *t)
 		return;
 	sba_process_free(t->process);
 	sba_turn_clear_up(t);
-	if (t->model_port)
+	if (t->model_open)
 		sba_sandbox_unforward(t->agent->sandbox, t->agent->host_port);
 	sba_stream_free(t->stream);
 	sba_notices_close(&t->notices);

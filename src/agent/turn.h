@@ -17,7 +17,7 @@ struct sba_turn {
 	bool aside;
 	char scratch[SBA_SCRATCH_MAX]; /* of a turn aside; "": none */
 	int64_t interrupted_ms;        /* when the CLI was asked to stop; 0: it was not */
-	uint16_t model_port;           /* inside; 0: none yet */
+	bool model_open;               /* the way to it */
 	char new_session[37];
 	struct sba_stream *stream;
 	struct sba_audit_turn *audit; /* NULL: none is kept */

@@ -22,12 +22,12 @@ static int start_process(struct sba_turn *t, const struct sba_turn_options *o,
 		.aside = t->aside,
 		.scratch = *t->scratch ? t->scratch : NULL,
 	};
-	int rc = sba_agent_command(a, &spec, &t->model_port, &command, err);
+	int rc = sba_agent_command(a, &spec, &t->model_open, &command, err);
 	if (rc == 0) {
 		const struct sba_exec_options exec = {
 			.argv = (const char *const *)command.argv.v,
 			.env = (const char *const *)command.env.v,
-			.workdir = o->workdir ? o->workdir : SBA_AGENT_WORKDIR,
+			.workdir = o->workdir ? o->workdir : sba_sandbox_workdir(a->sandbox),
 			.timeout_ms = o->timeout_ms < 0 ? 0
 				      : o->timeout_ms   ? o->timeout_ms
 							: TURN_MS,

@@ -22,12 +22,15 @@ static void cannot(struct sba_turn *t, const struct sba_error *why)
 void sba_turn_changes_begin(struct sba_turn *t)
 {
 	const struct sba_watch_options o = {
-		.folder = SBA_AGENT_WORKDIR,
+		.folder = sba_sandbox_workdir(t->agent->sandbox),
 		.turn = t->agent->turns + 1,
 		.aside = t->aside,
 		.last = t->agent->one_turn,
 	};
 	struct sba_error why = { 0 };
+	/* What it compares with lies where only root's files are. */
+	if (!sba_sandbox_engine(t->agent->sandbox))
+		return;
 	int rc = sba_watch_begin(t->agent->sandbox, &o, &t->watch, &why);
 	/* Without a guest nobody expects it. */
 	if (rc < 0 && rc != SBA_EUNSUPPORTED)

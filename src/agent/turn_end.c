@@ -52,12 +52,12 @@ static void lost(struct sba_turn *t, const struct sba_error *why)
 static void missing_cli(struct sba_turn *t)
 {
 	const struct sba_driver *d = t->agent->driver;
-	char place[300];
+	char place[SBA_PLACE_MAX];
 	const char *binary =
 		d->binary ? d->binary : json_string_value(json_array_get(t->agent->program, 0));
 	t->result.verdict = SBA_VERDICT_AGENT_FAILED;
-	snprintf(place, sizeof(place), "image '%s'", sba_sandbox_info(t->agent->sandbox)->image);
-	sba_agent_no_cli(d, binary ? binary : d->name, place, &t->result.error);
+	sba_agent_no_cli(d, binary ? binary : d->name, sba_agent_place(t->agent->sandbox, place),
+			 &t->result.error);
 }
 
 /* What the stream and the exit status say together. */

@@ -102,6 +102,12 @@ int sba_edit_mode(struct sba_edit *e, const char *path, uint32_t mode,
  * it was looked at is SBA_ECONFLICT. Folders that removals have left empty go too. */
 int sba_edit_commit(struct sba_edit *e, struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- removing (remove.c) ---- */
+
+/* Removes what `name` in dir_fd is, a whole tree too, following no link. What
+ * cannot be removed stays. */
+void sba_remove_tree(int dir_fd, const char *name);
+
 /* ---- packing: files here become a tar for a sandbox (pack.c) ---- */
 
 struct sba_pack;

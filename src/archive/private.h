@@ -39,10 +39,6 @@ int sba_beneath_parent(struct sba_beneath *b, const char *rel, const char **leaf
  * Returns the number of components, 0 if any of this fails. */
 int sba_path_components(const char *rel);
 
-/* Removes what `name` in dir_fd is, a whole tree too, following no link. What
- * cannot be removed stays. */
-void sba_remove_tree(int dir_fd, const char *name);
-
 /* ---- temporary names (temp.c) ---- */
 
 /* A name of this kind for what shall be called `name`. */

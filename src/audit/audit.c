@@ -171,7 +171,7 @@ void sba_audit_hide_env(struct sba_audit *a, const json_t *env)
 void sba_audit_ask(struct sba_audit *a)
 {
 	SBA_JSON json_t *j = NULL;
-	if (!a->sandbox || a->asked ||
+	if (!a->sandbox || a->asked || !sba_sandbox_engine(a->sandbox) ||
 	    sba_container_inspect(sba_sandbox_engine(a->sandbox), sba_sandbox_container(a->sandbox),
 				  sba_sandbox_until(a->sandbox, SBA_AUDIT_ASK_MS), &j, NULL) < 0)
 		return;

@@ -390,6 +390,8 @@ void cli_term_winch_drain(int fd);
 
 /* ---- the engine and what is on it (connect.c) ---- */
 
+/* Signals end every wait, and the configuration is loaded: what needs no engine. */
+int cli_begin(struct cli *cli, struct sba_error *err);
 int cli_engine(struct cli *cli, struct sba_error *err);
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
 /* CVE-2024-21626: a leaked descriptor let a container out. */
@@ -527,6 +529,36 @@ int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int firs
  * nothing is left. */
 int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sba_sandbox **ret,
 	      struct sba_error *err);
+/* ---- a folder of this host as the sandbox (local.c) ---- */
+
+struct cli_local {
+	const char *backend; /* "docker", "local" or NULL */
+	bool keep_env, no_landlock;
+};
+#define CLI_LOCAL_OPTIONS(offset)                                                                  \
+	{ "backend",                                                                               \
+	  0,                                                                                       \
+	  CLI_STRING,                                                                              \
+	  "docker|local",                                                                          \
+	  "where it runs; local: in the folder of -w itself (docker)",                             \
+	  (offset) + offsetof(struct cli_local, backend),                                          \
+	  0 },                                                                                     \
+		{ "keep-env",                                                                      \
+		  0,                                                                               \
+		  CLI_FLAG,                                                                        \
+		  NULL,                                                                            \
+		  "local: what looks like a secret in our environment stays",                      \
+		  (offset) + offsetof(struct cli_local, keep_env),                                 \
+		  0 },                                                                             \
+	{                                                                                          \
+		"no-landlock", 0, CLI_FLAG, NULL, "local: may write outside of the folder",        \
+			(offset) + offsetof(struct cli_local, no_landlock), 0                      \
+	}
+bool cli_local_wanted(const struct cli_local *l);
+/* What cli_spawn() does, in a folder of this host. */
+int cli_local_spawn(struct cli *cli, struct cli_spawn *o, const struct cli_local *l,
+		    const struct cli_args *args, struct sba_sandbox **ret, struct sba_error *err);
+
 /* The end of a command that makes one which stays: its exit status. Tells the name,
  * and on a terminal what to type next: "NEXT NAME" and the rest. */
 int cli_spawned(struct cli *cli, struct sba_sandbox *take_s, const char *next, const char *rest);

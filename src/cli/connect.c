@@ -12,16 +12,21 @@ static int64_t timeout_of(const struct cli *cli, const char *key)
 	return ms ? ms : -1;
 }
 
-int cli_engine(struct cli *cli, struct sba_error *err)
+int cli_begin(struct cli *cli, struct sba_error *err)
 {
-	if (cli->engine)
+	if (cli->cancel)
 		return 0;
 	int rc = sba_cancel_new(&cli->cancel, err);
 	if (rc == 0)
 		rc = cli_signals_init(cli->cancel, err);
-	if (rc < 0)
-		return rc;
-	rc = cli_config(cli, err);
+	return rc == 0 ? cli_config(cli, err) : rc;
+}
+
+int cli_engine(struct cli *cli, struct sba_error *err)
+{
+	if (cli->engine)
+		return 0;
+	int rc = cli_begin(cli, err);
 	if (rc < 0)
 		return rc;
 	const struct sba_engine_options o = {

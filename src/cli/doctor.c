@@ -204,6 +204,16 @@ static void check_ca(struct doctor *d)
 	}
 }
 
+static void check_local(struct doctor *d)
+{
+	int abi = sba_local_landlock();
+	if (abi)
+		say(d, "local", GOOD, "Landlock (ABI %d) keeps --backend local in its folder", abi);
+	else
+		say(d, "local", NOTE,
+		    "no Landlock in this kernel: --backend local may write anywhere");
+}
+
 static int doctor(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	(void)options;
@@ -218,6 +228,7 @@ static int doctor(struct cli *cli, const void *options, const struct cli_args *a
 		check_leftovers(&d);
 		check_runc(&d, info);
 	}
+	check_local(&d);
 	check_keys(&d);
 	check_ca(&d);
 	return d.failed ? 3 : 0;

@@ -13,6 +13,7 @@ struct run_options {
 	struct cli_list get;
 	const char *patch;
 	bool apply, keep, keep_on_failure;
+	struct cli_local local;
 };
 
 #define FIELD(name) offsetof(struct run_options, name)
@@ -27,6 +28,7 @@ static const struct cli_option run_options[] = {
 	{ "keep-on-failure", 0, CLI_FLAG, NULL,
 	  "keeps the sandbox where it fails, whether or not its workspace has changed",
 	  FIELD(keep_on_failure), 0 },
+	CLI_LOCAL_OPTIONS(FIELD(local)),
 	CLI_SCRIPT_OPTION(FIELD(spawn.way.script)),
 	{ "keep", 0, CLI_FLAG, NULL, "keeps the sandbox, and says its name", FIELD(keep), 0 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "of the turn (30m; 0: none)", FIELD(spawn.timeout),
@@ -79,7 +81,7 @@ static void get_fini(struct get *g)
 	free(g->to);
 }
 
-static int get_parse(const char *arg, struct get *ret, struct sba_error *err)
+static int get_parse(const char *arg, const char *workdir, struct get *ret, struct sba_error *err)
 {
 	size_t len = strcspn(arg, ":");
 	const char *dest = arg[len] ? arg + len + 1 : "";
@@ -87,7 +89,9 @@ static int get_parse(const char *arg, struct get *ret, struct sba_error *err)
 	if (len == 0)
 		return cli_fail(err, SBA_EINVAL, "as in:  --get /workspace/qs.py:./qs.py",
 				"--get '%s' names no path", arg);
-	if (asprintf(&g.from, "%s%.*s", arg[0] == '/' ? "" : "/workspace/", (int)len, arg) < 0)
+	bool absolute = arg[0] == '/';
+	if (asprintf(&g.from, "%s%s%.*s", absolute ? "" : workdir, absolute ? "" : "/", (int)len,
+		     arg) < 0)
 		return cli_fail_nomem(err);
 	for (size_t n = strlen(g.from); n > 1 && g.from[n - 1] == '/'; n--)
 		g.from[n - 1] = '\0';
@@ -131,7 +135,7 @@ static int get_one(struct cli *cli, struct sba_sandbox *s, const char *arg, json
 		   struct sba_error *err)
 {
 	struct get g = { 0 };
-	int rc = get_parse(arg, &g, err);
+	int rc = get_parse(arg, sba_sandbox_workdir(s), &g, err);
 	if (rc < 0)
 		return rc;
 	struct sba_transfer_options to = { .replace = true, .refused = refused, .user = cli };
@@ -176,7 +180,7 @@ static int check_gets(const struct cli_list *get, struct sba_error *err)
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < get->n; i++) {
 		struct get g = { 0 };
-		rc = get_parse(get->v[i], &g, err);
+		rc = get_parse(get->v[i], "/workspace", &g, err);
 		get_fini(&g);
 	}
 	return rc;
@@ -224,7 +228,8 @@ static int bring_home(struct cli *cli, const struct run_options *o, struct sba_s
 {
 	struct sba_changes *c = NULL;
 	struct sba_error err;
-	if (!(o->apply || o->patch || o->spawn.workspace) || cli_signals_caught())
+	if (!(o->apply || o->patch || o->spawn.workspace) || cli_local_wanted(&o->local) ||
+	    cli_signals_caught())
 		return 0;
 	int rc = sba_sandbox_changes(s, NULL, &c, &err);
 	w->changed = rc < 0 || sba_changes_count(c) > 0;
@@ -344,7 +349,9 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	if (rc == 0)
 		rc = cli_way_read(cli, &o.spawn.way, args->v[0], &err);
 	if (rc == 0)
-		rc = cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
+		rc = cli_local_wanted(&o.local)
+			     ? cli_local_spawn(cli, &o.spawn, &o.local, args, &s, &err)
+			     : cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
 	if (rc == 0)
 		rc = end_run(cli, &o, s, prompt, len, &work);
 	else if (cli_signals_caught())
@@ -364,7 +371,12 @@ const struct cli_command cli_command_run = {
 		"The agent `command` is any PROGRAM of the image: it takes the prompt on stdin,\n"
 		"and what it prints is the answer.\n"
 		"Where it fails or runs out of time, and its --workspace has changed, the sandbox\n"
-		"is kept, and it is said how to look at it.",
+		"is kept, and it is said how to look at it.\n"
+		"With --backend local it works on the folder of -w itself, as a process of this "
+		"host:\n"
+		"for code that you trust. It writes there and nowhere else, where the kernel has\n"
+		"Landlock; keys of providers and what looks like a secret are not in its "
+		"environment.",
 	.example =
 		"sandbox-agent run claude --offline \"write hello.py and run it\" --get hello.py",
 	.tables = { run_options, cli_way_options, cli_spawn_options, cli_lodging_options },

@@ -69,7 +69,7 @@ int sba_claude_command(const struct sba_turn_spec *spec, struct sba_command *ret
 	put_permissions(spec, ret);
 	if (spec->mcp) {
 		sba_command_arg(ret, "--mcp-config");
-		sba_command_arg(ret, sba_driver_claude.mcp_path);
+		sba_command_file(ret, spec, sba_driver_claude.mcp_path);
 	}
 	if (spec->model || !spec->login) {
 		sba_command_arg(ret, "--model");

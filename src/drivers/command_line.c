@@ -135,6 +135,23 @@ void sba_command_env_url(struct sba_command *c, const char *name, const struct s
 		c->failed = SBA_ENOMEM;
 }
 
+static const char *root_of(const struct sba_turn_spec *spec)
+{
+	return spec->root ? spec->root : "";
+}
+
+void sba_command_file(struct sba_command *c, const struct sba_turn_spec *spec, const char *path)
+{
+	sba_command_argf(c, "%s%s", root_of(spec), path);
+}
+
+void sba_command_env_file(struct sba_command *c, const char *name, const struct sba_turn_spec *spec,
+			  const char *path)
+{
+	if (!c->failed && sba_strv_addf(&c->env, NULL, "%s=%s%s", name, root_of(spec), path) < 0)
+		c->failed = SBA_ENOMEM;
+}
+
 int sba_command_make(const struct sba_driver *driver, const struct sba_turn_spec *spec,
 		     struct sba_command *ret, struct sba_error *err)
 {

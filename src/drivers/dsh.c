@@ -45,10 +45,14 @@ static const char *mode_of(enum sba_permissions p)
 }
 
 static int dsh_command(const struct sba_turn_spec *spec, struct sba_command *ret,
-		       struct sba_error *err SBA_UNUSED)
+		       struct sba_error *err)
 {
 	static const char *const fixed[] = { "dsh",     "--profile", "headless",
 					     "--patch", PATCH_FILE,  NULL };
+	/* Its patch names the runner by its place. */
+	if (spec->root && *spec->root)
+		return sba_fail(err, SBA_EUNSUPPORTED,
+				"dsh: its runner has a place in containers only");
 	sba_command_args(ret, fixed);
 	if (spec->mcp) {
 		sba_command_arg(ret, "--patch");

@@ -119,7 +119,7 @@ static int opencode_command(const struct sba_turn_spec *spec, struct sba_command
 	    sba_strv_addf(&ret->env, NULL, "OPENCODE_DB=%s/opencode.db", spec->scratch) < 0)
 		ret->failed = SBA_ENOMEM;
 	if (spec->mcp)
-		sba_command_env(ret, "OPENCODE_CONFIG", sba_driver_opencode.mcp_path);
+		sba_command_env_file(ret, "OPENCODE_CONFIG", spec, sba_driver_opencode.mcp_path);
 	/* It may name servers and plugins, which are commands. */
 	if (spec->permissions != SBA_PERMISSIONS_FULL)
 		sba_command_env(ret, "OPENCODE_DISABLE_PROJECT_CONFIG", "1");

@@ -187,12 +187,12 @@ static int rename_ids(json_t *j, const char *was, const char *id)
 
 static int import(const struct sba_inside *in, const void *data, size_t len, struct sba_error *err)
 {
-	char path[64], random[17];
+	char path[SBA_SCRATCH_MAX], random[17];
 	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
 	int rc = sba_random_hex(random, 8, err);
 	if (rc < 0)
 		return rc;
-	snprintf(path, sizeof(path), "/tmp/sandbox-agent-%s.json", random);
+	snprintf(path, sizeof(path), "%s/.sandbox-agent-%s.json", in->home, random);
 	const char *const argv[] = { "opencode", "import", path, NULL };
 	const char *const rm[] = { "rm", "-f", path, NULL };
 	rc = in->write(in, path, data, len, 0600, err);

@@ -52,7 +52,6 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		      struct sba_error *err SBA_UNUSED)
 {
 	static const char *const headless[] = { "-p", "--mode", "json", NULL };
-	static const char *const extension[] = { "-e", PROVIDER_FILE, NULL };
 	static const char *const env[] = { "PI_OFFLINE=1", "PI_TELEMETRY=0", NULL };
 	const char *model = spec->model ? spec->model : sba_driver_pi.offline_model;
 	const char *id = spec->session ? spec->session : spec->new_session;
@@ -60,7 +59,8 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 	if (!spec->screen)
 		sba_command_args(ret, headless);
 	put_permissions(spec, ret);
-	sba_command_args(ret, extension);
+	sba_command_arg(ret, "-e");
+	sba_command_file(ret, spec, PROVIDER_FILE);
 	if (spec->model || !spec->login) {
 		sba_command_arg(ret, "--model");
 		sba_command_argf(ret, "%s%s", spec->login ? "" : PROVIDER "/", model);
@@ -81,7 +81,7 @@ static int pi_command(const struct sba_turn_spec *spec, struct sba_command *ret,
 		sba_command_env(ret, "SANDBOX_AGENT_MODEL", model);
 	}
 	if (spec->mcp)
-		sba_command_env(ret, "SANDBOX_AGENT_MCP", sba_driver_pi.mcp_path);
+		sba_command_env_file(ret, "SANDBOX_AGENT_MCP", spec, sba_driver_pi.mcp_path);
 	return 0;
 }
 

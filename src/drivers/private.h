@@ -39,6 +39,10 @@ void sba_command_argf(struct sba_command *c, const char *fmt, ...) SBA_PRINTF(2,
 /* Each "K=V" of a NULL-terminated list. */
 void sba_command_envs(struct sba_command *c, const char *const *list);
 /* K={base URL}{suffix} */
+/* A file of the driver's, where it lies in this sandbox. */
+void sba_command_file(struct sba_command *c, const struct sba_turn_spec *spec, const char *path);
+void sba_command_env_file(struct sba_command *c, const char *name, const struct sba_turn_spec *spec,
+			  const char *path);
 void sba_command_env_url(struct sba_command *c, const char *name, const struct sba_turn_spec *spec,
 			 const char *suffix);
 /* The length of base_url without the slashes at its end; for "%.*s". */

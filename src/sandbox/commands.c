@@ -89,7 +89,9 @@ static int line_of(struct sba_sandbox *s, const char *const *argv, const char *w
 int sba_commands_which(struct sba_sandbox *s, const char *program, char **ret,
 		       struct sba_error *err)
 {
-	const char *const argv[] = { "sh", "-c", "command -v -- \"$1\"", "sh", program, NULL };
+	/* Not with 127, which dash says: some carriers take that for a missing sh. */
+	static const char text[] = "command -v -- \"$1\" || exit 1";
+	const char *const argv[] = { "sh", "-c", text, "sh", program, NULL };
 	struct sba_error why = { 0 };
 	int rc = line_of(s, argv, program, ret, &why);
 	if (rc == SBA_ENOTFOUND)

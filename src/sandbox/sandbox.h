@@ -7,8 +7,8 @@
 #ifndef SBA_SANDBOX_H
 #define SBA_SANDBOX_H
 
+#include <sandbox-agent/backend.h>
 #include <sandbox-agent/changes.h>
-#include <sandbox-agent/sandbox.h>
 
 #include "base/base.h"
 

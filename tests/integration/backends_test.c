@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every backend must do, asked of each in the same words: containers, a folder of this
+ * host, and the example's table of its own. The table of results is that of docs/backends.md.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/live.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#undef _GNU_SOURCE
+int own_sandbox_main(int argc, char **argv);
+#define main own_sandbox_main
+#include "../../examples/own_sandbox.c"
+#undef main
+
+/* ---- the backends ---- */
+
+static char folder[96]; /* of this host */
+
+static struct sba_sandbox *open_docker(void)
+{
+	return live_sandbox((struct sba_sandbox_options){ .keepalive_ms = 60000 });
+}
+
+static struct sba_sandbox *open_local(void)
+{
+	extern char **environ;
+	const struct sba_local_options o = { .name = "here",
+					     .environment = (const char *const *)environ };
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_local_open(folder, &o, &s, &err), 0);
+	return s;
+}
+
+static struct sba_sandbox *open_own(void)
+{
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_sandbox_adopt(&own_sandbox, folder, "mine", &s, &err), 0);
+	return s;
+}
+
+struct backend {
+	const char *name;
+	struct sba_sandbox *(*open)(void);
+	struct sba_sandbox *box;
+};
+
+static int begin(void **state, struct backend *b)
+{
+	struct sba_error err = { 0 };
+	snprintf(folder, sizeof(folder), "%s/%s", live.dir, b->name);
+	(void)mkdir(folder, 0700);
+	setenv("HOME", live.dir, 1);
+	b->box = b->open();
+	/* A container's is made by whoever works there first. */
+	assert_int_equal(sba_sandbox_make_dir(b->box, sba_sandbox_workdir(b->box), &err), 0);
+	*state = b;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct backend *b = *state;
+	sba_sandbox_remove(b->box, NULL);
+	sba_sandbox_close(b->box);
+	return 0;
+}
+
+static struct sba_sandbox *box_of(void **state)
+{
+	return ((struct backend *)*state)->box;
+}
+
+/* A path in the working directory. */
+static const char *at(struct sba_sandbox *s, const char *name)
+{
+	static char path[4][512];
+	static unsigned next;
+	char *p = path[next++ % 4];
+	snprintf(p, sizeof(path[0]), "%s/%s", sba_sandbox_workdir(s), name);
+	return p;
+}
+
+static struct sba_run_result run(struct sba_sandbox *s, const struct sba_run_options *o)
+{
+	struct sba_run_result r = { 0 };
+	struct sba_error err = { 0 };
+	if (sba_sandbox_run(s, o, &r, &err) < 0)
+		fail_msg("%s", err.text);
+	return r;
+}
+
+#define RUN_SH(s, text)                                                                            \
+	run(s, &(struct sba_run_options){ .argv = (const char *const[]){ "sh", "-c", text, NULL }, \
+					  .workdir = sba_sandbox_workdir(s) })
+
+/* ---- the cases ---- */
+
+static void output_and_status_are_its_own(void **state)
+{
+	struct sba_run_result r = RUN_SH(box_of(state), "echo out; echo err >&2; exit 7");
+	assert_string_equal(r.out, "out\n");
+	assert_string_equal(r.err, "err\n");
+	assert_int_equal(r.exit.kind, SBA_EXITED);
+	assert_int_equal(r.exit.number, 7);
+	sba_run_result_fini(&r);
+}
+
+static void input_and_environment_arrive_and_it_begins_in_the_workdir(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	const char *const argv[] = { "sh", "-c", "cat; printf %s \"$X\"; pwd", NULL };
+	const char *const env[] = { "X=a=b c", NULL };
+	const struct sba_run_options o = { .argv = argv,
+					   .env = env,
+					   .workdir = sba_sandbox_workdir(s),
+					   .input = "in\n",
+					   .input_len = 3 };
+	char want[512];
+	struct sba_run_result r = run(s, &o);
+	snprintf(want, sizeof(want), "in\na=b c%s\n", sba_sandbox_workdir(s));
+	assert_string_equal(r.out, want);
+	sba_run_result_fini(&r);
+}
+
+static void more_input_than_a_pipe_holds_comes_back_whole(void **state)
+{
+	enum { SIZE = 3 << 20 };
+	char *data = malloc(SIZE);
+	const char *const argv[] = { "cat", NULL };
+	memset(data, 'x', SIZE);
+	const struct sba_run_options o = { .argv = argv, .input = data, .input_len = SIZE };
+	struct sba_run_result r = run(box_of(state), &o);
+	assert_int_equal(r.out_len, SIZE);
+	assert_memory_equal(r.out, data, SIZE);
+	sba_run_result_fini(&r);
+	free(data);
+}
+
+static void output_beyond_its_limit_is_counted_and_dropped(void **state)
+{
+	const char *const argv[] = { "sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x", NULL };
+	const struct sba_run_options o = { .argv = argv, .max_output = 1000 };
+	struct sba_run_result r = run(box_of(state), &o);
+	assert_int_equal(r.out_len, 1000);
+	assert_int_equal(r.dropped, 99000);
+	assert_int_equal(r.exit.number, 0);
+	sba_run_result_fini(&r);
+}
+
+static void a_program_that_is_not_there_is_said_to_be(void **state)
+{
+	const char *const argv[] = { "no-such-program", NULL };
+	struct sba_run_result r = run(box_of(state), &(struct sba_run_options){ .argv = argv });
+	assert_int_equal(r.exit.kind, SBA_NOT_FOUND);
+	sba_run_result_fini(&r);
+}
+
+/* Whether any process of this machine has the text in its command line. */
+static bool is_running(const char *text)
+{
+	struct sba_run_result r = { 0 };
+	char script[256];
+	snprintf(script, sizeof(script),
+		 "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f 2>/dev/null; echo; done | "
+		 "grep -c '^sleep %s'",
+		 text);
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	struct sba_sandbox *s = NULL;
+	assert_int_equal(sba_sandbox_adopt(&own_sandbox, folder, "look", &s, NULL), 0);
+	r = run(s, &(struct sba_run_options){ .argv = argv });
+	bool found = r.exit.number == 0;
+	sba_run_result_fini(&r);
+	sba_sandbox_close(s);
+	return found;
+}
+
+static bool is_gone(void *text)
+{
+	return !is_running(text);
+}
+
+static void a_deadline_ends_the_tree_and_keeps_what_was_printed(void **state)
+{
+	const char *const argv[] = { "sh", "-c", "echo begun; sleep 7171 & sleep 7171", NULL };
+	const struct sba_run_options o = { .argv = argv, .timeout_ms = 1000 };
+	struct sba_run_result r = run(box_of(state), &o);
+	assert_int_equal(r.exit.kind, SBA_TIMED_OUT);
+	assert_string_equal(r.out, "begun\n");
+	sba_run_result_fini(&r);
+	live_await(is_gone, (void *)(uintptr_t) "7171", 20000);
+}
+
+static void a_command_that_is_given_up_is_ended(void **state)
+{
+	const char *const argv[] = { "sh", "-c", "echo begun; sleep 7272 & exec sleep 7272", NULL };
+	const struct sba_exec_options o = { .argv = argv };
+	struct sba_process *p = NULL;
+	struct sba_error err = { 0 };
+	enum sba_output which;
+	const char *data;
+	assert_int_equal(sba_sandbox_exec(box_of(state), &o, &p, &err), 0);
+	assert_true(sba_process_read(p, -1, &which, &data, &err) > 0);
+	assert_int_equal(sba_process_read(p, 0, &which, &data, &err), SBA_ETIMEOUT);
+	sba_process_free(p);
+	live_await(is_gone, (void *)(uintptr_t) "7272", 20000);
+}
+
+static void cancelling_and_signals_end_it_as_they_should(void **state)
+{
+	const char *const argv[] = { "sh", "-c", "echo begun; exec sleep 7373", NULL };
+	const struct sba_exec_options o = { .argv = argv };
+	enum sba_output which;
+	const char *data;
+	for (int i = 0; i < 2; i++) {
+		struct sba_process *p = NULL;
+		struct sba_exit how = { 0 };
+		assert_int_equal(sba_sandbox_exec(box_of(state), &o, &p, NULL), 0);
+		assert_true(sba_process_read(p, -1, &which, &data, NULL) > 0);
+		if (i == 0)
+			sba_process_cancel(p);
+		else
+			assert_int_equal(sba_process_signal(p, SIGINT, NULL), 0);
+		assert_int_equal(sba_process_wait(p, -1, &how, NULL), 0);
+		assert_int_equal(how.kind, i == 0 ? SBA_WAS_CANCELED : SBA_SIGNALED);
+		sba_process_free(p);
+	}
+}
+
+/* ---- files ---- */
+
+static ssize_t give(void *user, void *buf, size_t size, struct sba_error *err)
+{
+	const char **text = user;
+	size_t n = strlen(*text) < size ? strlen(*text) : size;
+	(void)err;
+	memcpy(buf, *text, n);
+	*text += n;
+	return (ssize_t)n;
+}
+
+static int take(void *user, const void *data, size_t len, struct sba_error *err)
+{
+	sba_buf_put(user, data, len);
+	return sba_buf_check(user, "file", err);
+}
+
+static void a_file_is_written_with_its_parents_and_read_back(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	SBA_BUF struct sba_buf text = SBA_BUF_INIT(1000);
+	struct sba_error err = { 0 };
+	struct sba_file_stat st;
+	const char *content = "one\ntwo\n";
+	const struct sba_write_options o = { .set_mode = true, .mode = 0600 };
+	const char *path = at(s, "deep/er/it's");
+	assert_int_equal(sba_sandbox_write(s, path, give, &content, &o, &err), 0);
+	assert_int_equal(sba_sandbox_read(s, path, 0, take, &text, &err), 0);
+	assert_string_equal(text.data, "one\ntwo\n");
+	assert_int_equal(sba_sandbox_stat(s, path, &st, &err), 0);
+	assert_int_equal(st.mode, S_IFREG | 0600);
+	assert_int_equal(st.size, 8);
+}
+
+static void what_is_not_there_or_no_file_is_told_apart(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	SBA_BUF struct sba_buf text = SBA_BUF_INIT(1000);
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_sandbox_read(s, at(s, "none"), 0, take, &text, &err), SBA_ENOTFOUND);
+	assert_int_equal(sba_sandbox_read(s, sba_sandbox_workdir(s), 0, take, &text, &err),
+			 SBA_EREFUSED);
+}
+
+static void a_tree_goes_in_and_comes_out(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	struct sba_error err = { 0 };
+	char from[128], to[128];
+	struct sba_transfer_report report = { 0 };
+	snprintf(from, sizeof(from), "%s/tree-in", live.dir);
+	snprintf(to, sizeof(to), "%s/tree-out", live.dir);
+	const char *const make[] = {
+		"sh", "-c", "rm -rf \"$1\" \"$2\"; mkdir -p \"$1/a/b\"; echo x > \"$1/a/b/c\"",
+		"sh", from, to,
+		NULL
+	};
+	struct sba_sandbox *here = open_own();
+	struct sba_run_result r = run(here, &(struct sba_run_options){ .argv = make });
+	sba_run_result_fini(&r);
+	sba_sandbox_close(here);
+	if (sba_sandbox_upload(s, from, at(s, "tree"), NULL, &report, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(report.files, 1);
+	r = RUN_SH(s, "cat tree/a/b/c && echo y > tree/d");
+	assert_string_equal(r.out, "x\n");
+	sba_run_result_fini(&r);
+	if (sba_sandbox_download(s, at(s, "tree"), to, NULL, &report, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(report.files, 2);
+}
+
+static void programs_and_temporary_folders_are_found(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	SBA_FREE char *sh = NULL, *none = NULL, *dir = NULL;
+	struct sba_file_stat st;
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_sandbox_which(s, "sh", &sh, &err), 0);
+	assert_true(sba_ends_with(sh, "/sh"));
+	assert_int_equal(sba_sandbox_which(s, "no-such-program", &none, &err), SBA_ENOTFOUND);
+	assert_int_equal(sba_sandbox_tempdir(s, &dir, &err), 0);
+	assert_int_equal(sba_sandbox_stat(s, dir, &st, &err), 0);
+	assert_int_equal(st.mode, S_IFDIR | 0700);
+}
+
+/* ---- agents ---- */
+
+static void an_agent_lives_in_it_and_leaves_it_alive(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	struct sba_error err = { 0 };
+	struct sba_agent *a = NULL;
+	const char *const program[] = { "sed", "s/l/L/g", NULL };
+	const struct sba_sandbox_options lodger = { .agent = "command", .program = program };
+	const struct sba_turn_options turn = { .prompt = "hello" };
+	if (sba_agent_move_in(s, &lodger, &err) < 0 || sba_agent_open(s, NULL, &a, &err) < 0)
+		fail_msg("%s", err.text);
+	for (int i = 0; i < 2; i++) {
+		struct sba_turn_result result;
+		struct sba_turn *t = NULL;
+		if (sba_turn_begin(a, &turn, &t, &err) < 0)
+			fail_msg("%s", err.text);
+		sba_turn_result(t, &result);
+		assert_int_equal(result.verdict, SBA_VERDICT_OK);
+		assert_string_equal(result.text, "heLLo");
+		sba_turn_free(t);
+	}
+	sba_agent_close(a);
+	struct sba_run_result r = RUN_SH(s, "echo alive");
+	assert_string_equal(r.out, "alive\n");
+	sba_run_result_fini(&r);
+}
+
+static void a_missing_cli_is_named_with_its_place_and_remedy(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	struct sba_error err = { 0 };
+	const struct sba_sandbox_options lodger = { .agent = "pi" };
+	assert_int_equal(sba_agent_move_in(s, &lodger, &err), SBA_ENOCLI);
+	assert_non_null(strstr(err.text, "'pi'"));
+	assert_non_null(strstr(err.text, *sba_sandbox_info(s)->image ? sba_sandbox_info(s)->image
+								     : sba_sandbox_info(s)->name));
+	assert_non_null(strstr(err.hint, "image build pi"));
+}
+
+/* ---- the end ---- */
+
+static void what_it_cannot_do_is_refused_by_the_capabilitys_name(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	const char *const argv[] = { "true", NULL };
+	const struct sba_exec_options o = { .argv = argv, .detach = true };
+	struct sba_sandbox_limits limits;
+	struct sba_process *p = NULL;
+	struct sba_error err = { 0 };
+	if (!sba_sandbox_can(s, SBA_CAN_DETACH)) {
+		assert_int_equal(sba_sandbox_exec(s, &o, &p, &err), SBA_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, "'detach'"));
+	}
+	if (!sba_sandbox_can(s, SBA_CAN_INSPECT)) {
+		assert_int_equal(sba_sandbox_limits(s, &limits, &err), SBA_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, "'inspect'"));
+	}
+}
+
+static void closing_ends_what_runs_and_may_be_done_twice(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	const char *const argv[] = { "sh", "-c", "echo begun; exec sleep 7474", NULL };
+	const struct sba_exec_options o = { .argv = argv };
+	struct sba_process *p = NULL;
+	struct sba_run_result r = { 0 };
+	struct sba_error err = { 0 };
+	enum sba_output which;
+	const char *data;
+	assert_int_equal(sba_sandbox_exec(s, &o, &p, &err), 0);
+	assert_true(sba_process_read(p, -1, &which, &data, &err) > 0);
+	assert_int_equal(sba_sandbox_remove(s, &err), 0);
+	assert_int_equal(sba_sandbox_remove(s, &err), 0);
+	sba_process_free(p);
+	live_await(is_gone, (void *)(uintptr_t) "7474", 20000);
+	assert_int_equal(sba_sandbox_run(s, &(struct sba_run_options){ .argv = argv }, &r, &err),
+			 SBA_EBROKEN);
+}
+
+#define CASES                                                                                      \
+	LIVE_STEP(output_and_status_are_its_own),                                                  \
+		LIVE_STEP(input_and_environment_arrive_and_it_begins_in_the_workdir),              \
+		LIVE_STEP(more_input_than_a_pipe_holds_comes_back_whole),                          \
+		LIVE_STEP(output_beyond_its_limit_is_counted_and_dropped),                         \
+		LIVE_STEP(a_program_that_is_not_there_is_said_to_be),                              \
+		LIVE_STEP(a_deadline_ends_the_tree_and_keeps_what_was_printed),                    \
+		LIVE_STEP(a_command_that_is_given_up_is_ended),                                    \
+		LIVE_STEP(cancelling_and_signals_end_it_as_they_should),                           \
+		LIVE_STEP(a_file_is_written_with_its_parents_and_read_back),                       \
+		LIVE_STEP(what_is_not_there_or_no_file_is_told_apart),                             \
+		LIVE_STEP(a_tree_goes_in_and_comes_out),                                           \
+		LIVE_STEP(programs_and_temporary_folders_are_found),                               \
+		LIVE_STEP(a_missing_cli_is_named_with_its_place_and_remedy),                       \
+		LIVE_STEP(an_agent_lives_in_it_and_leaves_it_alive),                               \
+		LIVE_STEP(what_it_cannot_do_is_refused_by_the_capabilitys_name),                   \
+		LIVE_STEP(closing_ends_what_runs_and_may_be_done_twice)
+
+static struct backend docker = { "docker", open_docker, NULL };
+static struct backend local = { "local", open_local, NULL };
+static struct backend own = { "own", open_own, NULL };
+
+static int begin_docker(void **state)
+{
+	return live_begin(state) ? -1 : begin(state, &docker);
+}
+
+static int begin_local(void **state)
+{
+	return begin(state, &local);
+}
+
+static int begin_own(void **state)
+{
+	return begin(state, &own);
+}
+
+static int end_all(void **state)
+{
+	(void)end(state);
+	return live_end(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = { CASES };
+	int failed = live_run(cases, begin_docker, end);
+	failed += live_run(cases, begin_local, end);
+	return failed + live_run(cases, begin_own, end_all);
+}

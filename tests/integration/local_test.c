@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* What keeps a local sandbox: its environment, its folder, its end with its program. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support/live.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *path_of(const char *name)
+{
+	static char path[4][128];
+	static unsigned next;
+	char *p = path[next++ % 4];
+	snprintf(p, sizeof(path[0]), "%s/%s", live.dir, name);
+	return p;
+}
+
+static struct sba_sandbox *open_box(struct sba_local_options o)
+{
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	(void)mkdir(path_of("box"), 0700);
+	if (sba_local_open(path_of("box"), &o, &s, &err) < 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static char *said(struct sba_sandbox *s, const char *text)
+{
+	const char *const argv[] = { "sh", "-c", text, NULL };
+	const struct sba_run_options o = { .argv = argv };
+	struct sba_run_result r = { 0 };
+	struct sba_error err = { 0 };
+	if (sba_sandbox_run(s, &o, &r, &err) < 0)
+		fail_msg("%s", err.text);
+	char *out = r.out;
+	r.out = NULL;
+	sba_run_result_fini(&r);
+	return out;
+}
+
+static const char *const environment[] = { "PATH=/usr/bin:/bin",
+					   "ANTHROPIC_API_KEY=k",
+					   "GOOGLE_API_KEY=k",
+					   "AWS_REGION=r",
+					   "MY_TOKEN=abcdefgh",
+					   "DATABASE_URL=pg://u:p@h/d",
+					   "EDITOR=vi",
+					   "SSH_AUTH_SOCK=/s",
+					   "TOKENIZERS_PARALLELISM=false",
+					   "PLAIN=ghp_0123456789",
+					   NULL };
+
+static void what_looks_like_a_secret_is_left_out_unless_it_is_kept(void **state)
+{
+	(void)state;
+	static const char show[] = "env | cut -d= -f1 | grep -vE '^(_|SHLVL|OLDPWD)$' | sort | "
+				   "tr '\n' ' '";
+	struct sba_sandbox *s = open_box((struct sba_local_options){ .environment = environment });
+	SBA_FREE char *hidden = said(s, show);
+	assert_string_equal(hidden, "EDITOR HOME PATH PWD TMPDIR TOKENIZERS_PARALLELISM ");
+	sba_sandbox_close(s);
+	static const char *const given[] = { "SSH_AUTH_SOCK=/mine", NULL };
+	s = open_box((struct sba_local_options){
+		.environment = environment, .keep_env = true, .env = given });
+	SBA_FREE char *kept = said(s, show);
+	assert_string_equal(kept, "DATABASE_URL EDITOR HOME MY_TOKEN PATH PLAIN PWD SSH_AUTH_SOCK "
+				  "TMPDIR TOKENIZERS_PARALLELISM ");
+	sba_sandbox_close(s);
+}
+
+static void it_writes_in_its_folder_and_its_temporary_one_alone(void **state)
+{
+	(void)state;
+	char text[512];
+	snprintf(
+		text, sizeof(text),
+		"echo 1 > in; echo 2 > \"$TMPDIR/t\"; echo 3 > /dev/null; mkdir -p a/b; mv in a/b/;"
+		"(echo 4 > %s) 2>/dev/null; ln -s %s link; (echo 5 > link/x) 2>/dev/null; "
+		"rm -rf %s 2>/dev/null; cat a/b/in \"$TMPDIR/t\"",
+		path_of("outside"), live.dir, path_of("victim"));
+	assert_int_equal(mkdir(path_of("victim"), 0700), 0);
+	bool confined = sba_local_landlock() > 0;
+	struct sba_sandbox *s = open_box((struct sba_local_options){ 0 });
+	SBA_FREE char *out = said(s, text);
+	assert_string_equal(out, "1\n2\n");
+	assert_int_equal(access(path_of("outside"), F_OK) < 0, confined);
+	assert_int_equal(access(path_of("x"), F_OK) < 0, confined);
+	assert_int_equal(access(path_of("victim"), F_OK) == 0, confined);
+	sba_sandbox_close(s);
+	s = open_box((struct sba_local_options){ .no_landlock = true });
+	SBA_FREE char *free_out = said(s, text);
+	assert_int_equal(access(path_of("outside"), F_OK), 0);
+	sba_sandbox_close(s);
+}
+
+static int take(void *user, const void *data, size_t len, struct sba_error *err)
+{
+	(void)user;
+	(void)data;
+	(void)len;
+	(void)err;
+	return 0;
+}
+
+static ssize_t nothing(void *user, void *buf, size_t size, struct sba_error *err)
+{
+	(void)user;
+	(void)buf;
+	(void)size;
+	(void)err;
+	return 0;
+}
+
+static void paths_that_lead_out_are_refused_links_included(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s = open_box((struct sba_local_options){ 0 });
+	SBA_FREE char *made =
+		said(s, "ln -s /etc out; ln -s /etc/passwd file; ln -s /nowhere gone");
+	static const char *const outs[] = { "out/passwd", "file", "gone", "../victim",
+					    "out/../out/passwd" };
+	struct sba_error err = { 0 };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(outs); i++) {
+		char path[256];
+		snprintf(path, sizeof(path), "%s/%s", sba_sandbox_workdir(s), outs[i]);
+		assert_int_equal(sba_sandbox_read(s, path, 0, take, NULL, &err), SBA_EREFUSED);
+		assert_int_equal(sba_sandbox_write(s, path, nothing, NULL, NULL, &err),
+				 SBA_EREFUSED);
+		assert_int_equal(sba_sandbox_download(s, path, path_of("got"), NULL, NULL, &err),
+				 SBA_EREFUSED);
+		assert_int_equal(sba_sandbox_upload(s, "/etc/hostname", path, NULL, NULL, &err),
+				 SBA_EREFUSED);
+	}
+	assert_int_equal(sba_sandbox_read(s, "/etc/passwd", 0, take, NULL, &err), SBA_EREFUSED);
+	assert_non_null(strstr(err.hint, sba_sandbox_workdir(s)));
+	sba_sandbox_close(s);
+}
+
+static bool is_gone(void *pid)
+{
+	return kill(*(pid_t *)pid, 0) < 0;
+}
+
+/* Says the pid of a daemon that it has started, and stays. */
+_Noreturn static void be_the_client(int out)
+{
+	struct sba_sandbox *s = open_box((struct sba_local_options){ .environment = environment });
+	const char *const argv[] = { "sh", "-c",
+				     "setsid sleep 6161 > /dev/null 2>&1 & echo $!; sleep 6161",
+				     NULL };
+	const struct sba_exec_options o = { .argv = argv };
+	struct sba_process *p = NULL;
+	enum sba_output which;
+	const char *data;
+	if (sba_sandbox_exec(s, &o, &p, NULL) < 0)
+		_exit(1);
+	ssize_t n = sba_process_read(p, -1, &which, &data, NULL);
+	(void)!write(out, data, n > 0 ? (size_t)n : 0);
+	pause();
+	_exit(0);
+}
+
+static void all_of_it_ends_with_a_client_that_is_killed(void **state)
+{
+	(void)state;
+	int ends[2];
+	char text[32] = "";
+	int64_t number;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid_t client = fork();
+	if (client == 0)
+		be_the_client(ends[1]);
+	assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+	text[strcspn(text, "\n")] = '\0';
+	assert_int_equal(sba_parse_int(text, 1, INT32_MAX, &number), 0);
+	pid_t daemon = (pid_t)number;
+	assert_int_equal(kill(daemon, 0), 0);
+	kill(client, SIGKILL);
+	assert_int_equal(waitpid(client, NULL, 0), client);
+	live_await(is_gone, &daemon, 30000);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void its_private_folder_goes_with_it_and_what_the_dead_left_too(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s = open_box((struct sba_local_options){ 0 });
+	SBA_FREE char *home = said(s, "echo \"$HOME\"");
+	home[strcspn(home, "\n")] = '\0';
+	assert_int_equal(access(home, F_OK), 0);
+	sba_sandbox_close(s);
+	assert_true(access(home, F_OK) < 0);
+	/* As a killed program leaves it. */
+	const char *dead = "/tmp/sandbox-agent-local-00000000deadbeef";
+	(void)mkdir(dead, 0700);
+	s = open_box((struct sba_local_options){ 0 });
+	assert_true(access(dead, F_OK) < 0);
+	sba_sandbox_close(s);
+}
+
+static void run_works_in_the_folder_itself(void **state)
+{
+	LIVE_CHILD c, refused, missing;
+	(void)state;
+	(void)mkdir(path_of("work"), 0700);
+	RUN(&c, "run", "command", "--backend", "local", "-w", path_of("work"), "hello", "--", "sh",
+	    "-c", "cat > said; pwd");
+	live_assert_says(&c, 0, NULL);
+	assert_non_null(strstr(c.out.data, path_of("work")));
+	SBA_FREE char *text = live_read_file(path_of("work/said"), NULL);
+	assert_string_equal(text, "hello");
+	RUN(&refused, "run", "command", "--backend", "local", "-w", path_of("work"), "--memory",
+	    "1g", "hello", "--", "cat");
+	live_assert_says(&refused, 2, "--memory: a local sandbox cannot keep it");
+	RUN(&missing, "run", "pi", "--offline", "--backend", "local", "-w", path_of("work"), "hi");
+	live_assert_says(&missing, 1, "there is no 'pi' in local sandbox");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_STEP(what_looks_like_a_secret_is_left_out_unless_it_is_kept),
+		LIVE_STEP(it_writes_in_its_folder_and_its_temporary_one_alone),
+		LIVE_STEP(paths_that_lead_out_are_refused_links_included),
+		LIVE_STEP(all_of_it_ends_with_a_client_that_is_killed),
+		LIVE_STEP(its_private_folder_goes_with_it_and_what_the_dead_left_too),
+		LIVE_STEP(run_works_in_the_folder_itself),
+	};
+	return live_run(tests, live_begin, live_end);
+}
