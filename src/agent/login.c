@@ -112,7 +112,8 @@ int sba_agent_place_login(struct sba_sandbox *s, const char *agent, const char *
 {
 	struct sba_agent a = { .sandbox = s, .driver = driver_of(agent) };
 	int rc = sba_agent_check_login(agent, text, len, err);
-	if (rc == 0 && strcmp(sba_sandbox_info(s)->login, a.driver->login->path) != 0)
+	if (rc == 0 &&
+	    (!a.driver || strcmp(sba_sandbox_info(s)->login, a.driver->login->path) != 0))
 		rc = sba_fail(err, SBA_EINVAL, "it was not made for a login of %s", agent);
 	if (rc == 0)
 		rc = place(&a, text, len, err);
