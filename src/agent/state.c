@@ -111,7 +111,13 @@ int sba_agent_load_state(struct sba_agent *a, struct sba_error *err)
 		return 0;
 	SBA_BUF struct sba_buf text = SBA_BUF_INIT(SBA_STATE_MAX);
 	struct sba_error why = { 0 };
-	int rc = sba_sandbox_read(a->sandbox, STATE_PATH, 0, keep_bytes, &text, &why);
+	const char *root = "";
+	SBA_FREE char *path = NULL;
+	int rc = sba_sandbox_root(a->sandbox, &root, &why);
+	if (rc == 0 && asprintf(&path, "%s" STATE_PATH, root) < 0)
+		rc = sba_fail_nomem(&why);
+	if (rc == 0)
+		rc = sba_sandbox_read(a->sandbox, path, 0, keep_bytes, &text, &why);
 	if (rc == 0)
 		rc = parse(a, &text, &why);
 	if (rc < 0 && rc != SBA_ENOTFOUND) {
