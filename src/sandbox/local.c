@@ -306,14 +306,15 @@ int sba_local_open(const char *folder, const struct sba_local_options *options,
 	struct sba_sandbox *s = NULL;
 	char *root = NULL;
 	int rc = make(folder, o, &l, err);
-	if (rc == 0 && l && asprintf(&root, "%s/home/.sandbox-agent", l->own) < 0)
+	if (rc < 0 || !l)
+		return sba_wrap(err, rc, "local sandbox");
+	if (asprintf(&root, "%s/home/.sandbox-agent", l->own) < 0)
 		rc = sba_fail_nomem(err);
 	if (rc == 0)
 		rc = sba_sandbox_new_of(&local_backend, o->name ? o->name : l->folder, open_channel,
 					&s, err);
-	if (rc < 0) {
-		if (l)
-			free_local(l);
+	if (rc < 0 || !s) {
+		free_local(l);
 		free(root);
 		return sba_wrap(err, rc, "local sandbox");
 	}
