@@ -566,14 +566,14 @@ static void anonymous_volumes_go_along_on_every_path(void **state)
 
 /* ---- a runtime that does not do what it was told ---- */
 
-static int place_guest(const char *container)
+static int place_guest(const char *container, const char *id)
 {
 	const struct sba_pack_options options = { .fixed_mtime = 0 };
 	struct sba_pack *pack = NULL;
 	struct sba_guest guest;
 	assert_int_equal(sba_guest_find(NULL, &guest, NULL), 0);
 	assert_int_equal(sba_pack_new(&options, &pack, NULL), 0);
-	assert_int_equal(sba_guest_pack(pack, &guest, NULL), 0);
+	assert_int_equal(sba_guest_pack(pack, &guest, id, NULL), 0);
 	int rc = sba_container_put(live.engine, container, "/", sba_pack_read, pack,
 				   sba_until_in(30000), NULL);
 	sba_pack_free(pack);
@@ -604,7 +604,7 @@ static void make_unshared(struct sba_sandbox *like, const char *name, const json
 		snprintf(full, sizeof(full), "%s-%s%s", live.prefix, name, i ? "" : "-sidecar");
 		if (sba_container_create(live.engine, full, spec, sba_until_in(30000), ids[i],
 					 &err) < 0 ||
-		    (i && place_guest(ids[i]) < 0) ||
+		    (i && place_guest(ids[i], name) < 0) ||
 		    sba_container_start(live.engine, ids[i], sba_until_in(30000), &err) < 0)
 			fail_msg("%s", err.text);
 	}

@@ -8,6 +8,7 @@
 
 #include "channel/channel.h"
 #include "channel/protocol.h"
+#include "wire/channel_peer.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
