@@ -88,7 +88,7 @@ static void is(struct sba_credentials c, const char *user, const char *password,
 	sba_credentials_fini(&c);
 }
 
-static void broken(const char *config, const char *words)
+static void broken_either(const char *config, const char *words, const char *other)
 {
 	struct sba_credentials c = { 0 };
 	struct sba_error err = { 0 };
@@ -97,10 +97,15 @@ static void broken(const char *config, const char *words)
 			 SBA_ECONFIG);
 	assert_null(c.user);
 	assert_null(c.password);
-	if (!strstr(err.text, words))
+	if (!strstr(err.text, words) && !strstr(err.text, other))
 		fail_msg("'%s' does not say '%s'", err.text, words);
 	if (strstr(err.text, "s3cret") || strstr(err.text, "czNjcmV0"))
 		fail_msg("a secret is told: %s", err.text);
+}
+
+static void broken(const char *config, const char *words)
+{
+	broken_either(config, words, words);
 }
 
 /* ---- config.json ---- */
@@ -197,7 +202,8 @@ static void a_hostile_helper_is_an_error_without_its_words(void **state)
 	broken("{\"credsStore\":\"box\"}", "signal 9");
 	helper("box", ":");
 	broken("{\"credsStore\":\"box\"}", "not JSON");
-	broken("{\"credsStore\":\"nosuch\"}", "no such program");
+	/* Beneath valgrind a child that cannot be made to run ends as one of a shell does. */
+	broken_either("{\"credsStore\":\"nosuch\"}", "no such program", "exit status 127");
 }
 
 static void a_helper_without_end_is_ended(void **state)

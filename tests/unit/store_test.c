@@ -454,8 +454,8 @@ static void an_opencode_copy_has_new_ids_throughout(void **state)
 	assert_true(with > 4);
 	assert_int_equal(without, 0);
 	assert_string_equal(sba_json_str(j, "info.id"), id);
-	assert_non_null(strstr(asked.commands.data, "opencode import /tmp/"));
-	assert_non_null(strstr(asked.commands.data, "rm -f /tmp/"));
+	assert_non_null(strstr(asked.commands.data, "opencode import /home/u/.sandbox-agent-"));
+	assert_non_null(strstr(asked.commands.data, "rm -f /home/u/.sandbox-agent-"));
 	sba_buf_fini(&text);
 }
 
