@@ -136,7 +136,7 @@ static void a_missing_cli_is_named_with_how_to_get_it(void **state)
 	(void)state;
 	create("bare", live.image);
 	RUN(&up, "up", "claude", "--in", "bare", "--offline");
-	live_assert_says(&up, 1, "there is no 'claude' in sandbox 'bare'");
+	live_assert_says(&up, 1, "there is no 'claude' in image '");
 	assert_non_null(strstr(up.err.data, "image build claude"));
 	assert_non_null(strstr(up.err.data, "npm install -g"));
 	RUN(&json, "--json", "up", "claude", "--in", "bare", "--offline");

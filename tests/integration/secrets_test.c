@@ -280,8 +280,14 @@ static void a_marked_key_is_nowhere_during_and_after_a_turn(void **state)
 	struct sba_sandbox *s = live_sandbox(
 		(struct sba_sandbox_options){ .image = claude_image, .agent = "claude" });
 	struct sba_agent *a = open_claude(s);
+	struct sba_sandbox *second = NULL;
 	struct sba_turn *t = NULL;
 	struct sba_error err = { 0 };
+	/* Its channel is an exec; the first one's is not. */
+	if (sba_sandbox_open(live.engine, live.prefix, sba_sandbox_info(s)->name, &second, &err) <
+	    0)
+		fail_msg("%s", err.text);
+	free(live_sh_out(second, "true"));
 	snprintf(prompt, sizeof(prompt),
 		 "run: echo %s >/workspace/control; env; touch /tmp/mid; "
 		 "while [ -e /tmp/mid ]; do sleep 0.2; done # %s",
@@ -302,6 +308,7 @@ static void a_marked_key_is_nowhere_during_and_after_a_turn(void **state)
 	files_have_none(s);
 	the_rest_has_none(s, since);
 	sba_agent_close(a);
+	sba_sandbox_close(second);
 	live_remove(s);
 }
 
