@@ -39,9 +39,8 @@ struct pipes_process {
 	int64_t deadline_ms, kill_ms, held_ms, next_ms; /* SBA_NEVER: not set */
 	bool ending;                                    /* for the reason in end */
 	enum sba_exit_kind end;
-	int64_t output_left; /* of max_output; negative: no limit */
-	uint64_t dropped;
-	bool told_dropped, held;
+	struct sba_output_limit limit;
+	bool held;
 	bool over; /* exit is known */
 	struct sba_exit exit;
 	char piece[PIECE];
@@ -60,11 +59,6 @@ static const struct pipes_process *const_pipes_of(const struct sba_process *p)
 static int64_t sooner(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
-}
-
-static int64_t deadline_of(int64_t wait_ms)
-{
-	return wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
 }
 
 /* ---- descriptors ---- */
@@ -128,7 +122,7 @@ static void begin_end(struct pipes_process *p, enum sba_exit_kind why)
 	p->deadline_ms = SBA_NEVER;
 	const struct sba_pipes *s = &p->pipes;
 	if (s->ops->send_signal && s->ops->send_signal(s->command, SIGTERM, NULL) == 0)
-		p->kill_ms = deadline_of(GRACE_MS);
+		p->kill_ms = sba_process_deadline(GRACE_MS);
 	else
 		s->ops->kill(s->command);
 }
@@ -172,7 +166,7 @@ static int take_exit(struct pipes_process *p, int64_t wait_ms, struct sba_error 
 		p->pipes.ops->kill(p->pipes.command);
 	p->deadline_ms = p->kill_ms = SBA_NEVER;
 	if (p->pipes.out >= 0 || p->pipes.err >= 0)
-		p->held_ms = deadline_of(HELD_MS);
+		p->held_ms = sba_process_deadline(HELD_MS);
 	set_timer(p);
 	return 0;
 }
@@ -288,29 +282,13 @@ static ssize_t read_any(struct pipes_process *p, enum sba_output *which)
 	return s->out >= 0 || s->err >= 0 ? SBA_ETIMEOUT : 0;
 }
 
-/* Cuts output down to what is left of its limit; false: it was told, and now is not. */
-static bool within_limit(struct pipes_process *p, ssize_t *n)
-{
-	if (p->output_left < 0)
-		return true;
-	if (*n > p->output_left) {
-		p->dropped += (uint64_t)(*n - p->output_left);
-		*n = (ssize_t)p->output_left;
-	}
-	p->output_left -= *n;
-	if (*n > 0 || p->told_dropped)
-		return true;
-	p->told_dropped = true;
-	return false;
-}
-
 /* Until something happens, or the caller's time is over. */
 static int await(struct pipes_process *p, int64_t deadline_ms, struct sba_error *err)
 {
 	int64_t limit = deadline_ms;
 	/* The end of the output may have come before, and the command go on. */
 	if (p->pipes.ended < 0 && p->pipes.out < 0 && p->pipes.err < 0)
-		limit = sooner(limit, deadline_of(LOOK_MS));
+		limit = sooner(limit, sba_process_deadline(LOOK_MS));
 	int rc = sba_wait_fd(p->watch_fd, POLLIN, (struct sba_until){ limit, -1 }, err);
 	return rc == SBA_ETIMEOUT && sba_now_ms() >= deadline_ms ? rc : rc == SBA_EIO ? rc : 0;
 }
@@ -319,13 +297,13 @@ static ssize_t pipes_read(struct sba_process *process, int64_t wait_ms, enum sba
 			  const char **data, struct sba_error *err)
 {
 	struct pipes_process *p = pipes_of(process);
-	int64_t deadline = deadline_of(wait_ms);
+	int64_t deadline = sba_process_deadline(wait_ms);
 	for (;;) {
 		look_at_clock(p);
 		flush(p);
 		ssize_t n = read_any(p, which);
 		if (n > 0) {
-			if (!within_limit(p, &n))
+			if (!sba_output_limit_cut(&p->limit, &n))
 				return sba_fail(err, SBA_ETIMEOUT,
 						"command: its output is cut from here");
 			if (n == 0)
@@ -351,11 +329,11 @@ static int pipes_wait(struct sba_process *process, int64_t wait_ms, struct sba_e
 		      struct sba_error *err)
 {
 	struct pipes_process *p = pipes_of(process);
-	int64_t deadline = deadline_of(wait_ms);
+	int64_t deadline = sba_process_deadline(wait_ms);
 	enum sba_output which;
 	const char *data;
 	p->refused = false; /* who waits for the end writes no more */
-	p->told_dropped = true;
+	p->limit.told = true;
 	while (p->pipes.out >= 0 || p->pipes.err >= 0) {
 		int64_t left = deadline - sba_now_ms();
 		ssize_t n = pipes_read(process,
@@ -420,7 +398,7 @@ static short pipes_events(const struct sba_process *process)
 
 static uint64_t pipes_dropped(const struct sba_process *process)
 {
-	return const_pipes_of(process)->dropped;
+	return const_pipes_of(process)->limit.dropped;
 }
 
 static bool pipes_output_held(const struct sba_process *process)
@@ -489,8 +467,8 @@ int sba_process_of_pipes(const struct sba_pipes *s, const struct sba_exec_option
 	p->pipes = *s;
 	p->cancel_fd = p->timer_fd = p->watch_fd = -1;
 	p->kill_ms = p->held_ms = p->next_ms = SBA_NEVER;
-	p->deadline_ms = o->timeout_ms > 0 ? deadline_of(o->timeout_ms) : SBA_NEVER;
-	p->output_left = o->max_output > 0 ? o->max_output : -1;
+	p->deadline_ms = o->timeout_ms > 0 ? sba_process_deadline(o->timeout_ms) : SBA_NEVER;
+	p->limit.left = o->max_output > 0 ? o->max_output : -1;
 	sba_buf_init(&p->queue, 2 * QUEUE_MAX);
 	int rc = open_watch(p, err);
 	if (rc < 0) {

@@ -194,35 +194,14 @@ static int next_piece(struct sba_guest_process *p, int64_t deadline_ms, struct s
 	}
 }
 
-/* Cuts output down to what is left of its limit; false: it was told, and now is not. */
-static bool within_limit(struct sba_guest_process *p, ssize_t *n)
-{
-	if (p->output_left < 0)
-		return true;
-	if (*n > p->output_left) {
-		p->dropped += (uint64_t)(*n - p->output_left);
-		*n = (ssize_t)p->output_left;
-	}
-	p->output_left -= *n;
-	if (*n > 0 || p->told_dropped)
-		return true;
-	p->told_dropped = true;
-	return false;
-}
-
-static int64_t deadline_of(int64_t wait_ms)
-{
-	return wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
-}
-
 static ssize_t guest_read(struct sba_process *process, int64_t wait_ms, enum sba_output *which,
 			  const char **data, struct sba_error *err)
 {
 	struct sba_guest_process *p = guest_of(process);
-	int64_t deadline = deadline_of(wait_ms);
+	int64_t deadline = sba_process_deadline(wait_ms);
 	for (;;) {
 		ssize_t n = next_output(p, which, data);
-		if (n > 0 && !within_limit(p, &n))
+		if (n > 0 && !sba_output_limit_cut(&p->limit, &n))
 			return sba_fail(err, SBA_ETIMEOUT, "command: its output is cut from here");
 		if (n > 0)
 			return n;
@@ -278,7 +257,7 @@ static int drain(struct sba_guest_process *p, int64_t deadline_ms, struct sba_er
 
 static int64_t sooner(int64_t deadline_ms, int64_t ms)
 {
-	int64_t at = deadline_of(ms);
+	int64_t at = sba_process_deadline(ms);
 	return at < deadline_ms ? at : deadline_ms;
 }
 
@@ -297,9 +276,9 @@ static int guest_wait(struct sba_process *process, int64_t wait_ms, struct sba_e
 		      struct sba_error *err)
 {
 	struct sba_guest_process *p = guest_of(process);
-	int64_t deadline = deadline_of(wait_ms);
+	int64_t deadline = sba_process_deadline(wait_ms);
 	p->refused = false; /* who waits for the end writes no more */
-	p->told_dropped = true;
+	p->limit.told = true;
 	if (p->lost)
 		return sba_process_watch(p, deadline, err);
 	int rc = p->detach ? drain_detached(p, deadline, err) : drain(p, deadline, err);
@@ -372,7 +351,7 @@ static int guest_signal(struct sba_process *process, int signal_number, struct s
 static uint64_t guest_dropped(const struct sba_process *process)
 {
 	const struct sba_guest_process *p = const_guest_of(process);
-	return p->dropped;
+	return p->limit.dropped;
 }
 
 static bool guest_output_held(const struct sba_process *process)

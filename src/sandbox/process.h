@@ -38,6 +38,12 @@ struct sba_process {
 	const struct sba_process_ops *ops;
 };
 
+struct sba_output_limit {
+	int64_t left; /* of max_output; negative: no limit */
+	uint64_t dropped;
+	bool told; /* the reader knows of what is dropped, or does not care */
+};
+
 struct sba_guest_process {
 	struct sba_process process; /* first */
 	struct sba_sandbox *sandbox;
@@ -53,10 +59,8 @@ struct sba_guest_process {
 	int cancel_fd; /* eventfd: sba_process_cancel() */
 	int watch_fd;  /* epoll over it and the engine's cancel token */
 	bool cancel_sent, stdin_closed, detach;
-	bool locks;               /* it may wait for a lock before it begins */
-	int64_t output_left;      /* of max_output; negative: no limit */
-	uint64_t dropped;         /* beyond it */
-	bool told_dropped;        /* the reader knows, or does not care */
+	bool locks; /* it may wait for a lock before it begins */
+	struct sba_output_limit limit;
 	bool held;                /* others hold its output open */
 	bool lost;                /* its stream broke, but it may still run */
 	bool refused;             /* a write found the queue full: its caller waits for room */
@@ -66,6 +70,14 @@ struct sba_guest_process {
 	struct sba_exit exit;     /* its counts come before its end */
 	struct sba_error failure; /* code != 0: no exit will come */
 };
+
+/* ---- process_table.c: what both kinds do alike ---- */
+
+/* Cuts *n bytes of output down to what is left; false: the reader has to be told, and
+ * counts as told from here. */
+bool sba_output_limit_cut(struct sba_output_limit *l, ssize_t *n);
+/* Of a call that may wait so long; negative: for ever. */
+int64_t sba_process_deadline(int64_t wait_ms);
 
 /* ---- process.c ---- */
 

@@ -165,7 +165,7 @@ int sba_guest_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 					 .watch_fd = -1,
 					 .detach = o->detach,
 					 .locks = o->lock != NULL,
-					 .output_left = o->max_output > 0 ? o->max_output : -1,
+					 .limit.left = o->max_output > 0 ? o->max_output : -1,
 					 .stdin_closed = !o->has_stdin,
 					 .give_up_ms = SBA_NEVER };
 	sba_buf_init(&p->staging, STAGING_MAX);

@@ -1,6 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* A command, whatever carries it: each call goes to its table. */
+/* A command, whatever carries it: each call goes to its table; and what both kinds of
+ * them do alike. */
 #include "sandbox/process.h"
+
+bool sba_output_limit_cut(struct sba_output_limit *l, ssize_t *n)
+{
+	if (l->left < 0)
+		return true;
+	if (*n > l->left) {
+		l->dropped += (uint64_t)(*n - l->left);
+		*n = (ssize_t)l->left;
+	}
+	l->left -= *n;
+	if (*n > 0 || l->told)
+		return true;
+	l->told = true;
+	return false;
+}
+
+int64_t sba_process_deadline(int64_t wait_ms)
+{
+	return wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
+}
 
 ssize_t sba_process_read(struct sba_process *p, int64_t wait_ms, enum sba_output *which,
 			 const char **data, struct sba_error *err)
