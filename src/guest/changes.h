@@ -41,8 +41,7 @@ struct sba_search {
 	pthread_mutex_t out_lock; /* of all below */
 	bool out_broken;
 	uint64_t left_out;
-	size_t have;
-	uint8_t part[SBA_CHANNEL_PART_MAX];
+	struct sba_file_out out;
 	atomic_uint_least64_t files;
 };
 

@@ -6,27 +6,12 @@
 
 void sba_search_flush(struct sba_search *search)
 {
-	if (search->have > 0 && !search->out_broken)
-		search->out_broken =
-			!sba_file_part_write(SBA_PART_DATA, search->part, search->have);
-	search->have = 0;
+	search->out_broken = search->out_broken || !sba_file_out_flush(&search->out);
 }
 
 static void put(struct sba_search *search, const void *data, size_t len)
 {
-	const uint8_t *from = data;
-
-	while (len > 0) {
-		size_t room = sizeof(search->part) - search->have;
-		size_t step = len < room ? len : room;
-
-		memcpy(search->part + search->have, from, step);
-		search->have += step;
-		from += step;
-		len -= step;
-		if (search->have == sizeof(search->part))
-			sba_search_flush(search);
-	}
+	search->out_broken = search->out_broken || !sba_file_out_put(&search->out, data, len);
 }
 
 static void put_head(struct sba_search *search, enum sba_change_record kind, const char *path,

@@ -61,6 +61,16 @@ struct sba_file_part {
 /* False when the host is gone or talks nonsense. */
 bool sba_file_part_read(struct sba_file_part *ret);
 bool sba_file_part_write(uint8_t kind, const void *data, size_t len);
+
+/* Bytes gathered into parts of data, full ones but the last. */
+struct sba_file_out {
+	size_t have;
+	uint8_t part[SBA_CHANNEL_PART_MAX];
+};
+/* False when the host is gone. */
+bool sba_file_out_put(struct sba_file_out *out, const void *data, size_t len);
+bool sba_file_out_flush(struct sba_file_out *out);
+
 /* The last part: the outcome. Returns the exit code. */
 int sba_file_part_end(int error, uint64_t kept, const char *text);
 

@@ -42,36 +42,14 @@ struct tar {
 	struct sba_file_name name;
 	char link[PATH_MAX];
 	int depth;
-	size_t have; /* bytes in part */
-	uint8_t part[SBA_CHANNEL_PART_MAX];
+	struct sba_file_out out;
 };
 
 /* ---- bytes out ---- */
 
-static int flush(struct tar *tar)
-{
-	bool sent = tar->have == 0 || sba_file_part_write(SBA_PART_DATA, tar->part, tar->have);
-
-	tar->have = 0;
-	return sent ? 0 : ECANCELED;
-}
-
 static int put(struct tar *tar, const void *data, size_t len)
 {
-	const uint8_t *from = data;
-
-	while (len > 0) {
-		size_t room = sizeof(tar->part) - tar->have;
-		size_t step = len < room ? len : room;
-
-		memcpy(tar->part + tar->have, from, step);
-		tar->have += step;
-		from += step;
-		len -= step;
-		if (tar->have == sizeof(tar->part) && flush(tar))
-			return ECANCELED;
-	}
-	return 0;
+	return sba_file_out_put(&tar->out, data, len) ? 0 : ECANCELED;
 }
 
 static int put_zeros(struct tar *tar, size_t len)
@@ -183,27 +161,29 @@ static int note(struct tar *tar, enum sba_note why)
 
 	text[0] = (uint8_t)why;
 	memcpy(text + 1, tar->name.text, tar->name.len);
-	if (flush(tar) || !sba_file_part_write(SBA_PART_NOTE, text, 1 + tar->name.len))
+	if (!sba_file_out_flush(&tar->out) ||
+	    !sba_file_part_write(SBA_PART_NOTE, text, 1 + tar->name.len))
 		return ECANCELED;
 	return 0;
 }
 
 static int put_file(struct tar *tar, int fd, uint64_t size)
 {
+	struct sba_file_out *out = &tar->out;
 	uint64_t left = size;
 
 	while (left > 0) {
-		size_t room = sizeof(tar->part) - tar->have;
-		ssize_t got = read(fd, tar->part + tar->have, left < room ? (size_t)left : room);
+		size_t room = sizeof(out->part) - out->have;
+		ssize_t got = read(fd, out->part + out->have, left < room ? (size_t)left : room);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		/* The header has promised more, and a tar cannot take that back. */
 		if (got <= 0)
 			return got < 0 ? errno : EIO;
-		tar->have += (size_t)got;
+		out->have += (size_t)got;
 		left -= (uint64_t)got;
-		if (tar->have == sizeof(tar->part) && flush(tar))
+		if (out->have == sizeof(out->part) && !sba_file_out_flush(out))
 			return ECANCELED;
 	}
 	return put_padding(tar, size);
@@ -316,6 +296,6 @@ int sba_file_serve_tar(const struct sba_file_request *request)
 	if (!error)
 		error = put_zeros(&tar, (size_t)2 * BLOCK);
 	if (!error)
-		error = flush(&tar);
+		error = sba_file_out_flush(&tar.out) ? 0 : ECANCELED;
 	return sba_file_part_end(error, 0, error ? tar.name.text : "");
 }

@@ -134,6 +134,32 @@ bool sba_file_part_write(uint8_t kind, const void *data, size_t len)
 	return sba_file_write_whole(STDOUT_FILENO, part, SBA_CHANNEL_PART_HEAD + len);
 }
 
+bool sba_file_out_flush(struct sba_file_out *out)
+{
+	bool sent = out->have == 0 || sba_file_part_write(SBA_PART_DATA, out->part, out->have);
+
+	out->have = 0;
+	return sent;
+}
+
+bool sba_file_out_put(struct sba_file_out *out, const void *data, size_t len)
+{
+	const uint8_t *from = data;
+
+	while (len > 0) {
+		size_t room = sizeof(out->part) - out->have;
+		size_t step = len < room ? len : room;
+
+		memcpy(out->part + out->have, from, step);
+		out->have += step;
+		from += step;
+		len -= step;
+		if (out->have == sizeof(out->part) && !sba_file_out_flush(out))
+			return false;
+	}
+	return true;
+}
+
 int sba_file_part_end(int error, uint64_t kept, const char *text)
 {
 	static uint8_t end[SBA_CHANNEL_PART_END + SBA_FILE_NAME_MAX];
