@@ -455,6 +455,8 @@ int cli_image_each(struct cli *cli, const struct cli_args *args, const void *opt
 		   int (*one)(struct cli *, const char *, const void *, struct sba_error *));
 /* SBA_EINVAL: none is pinned for that name. */
 int cli_image_ref(struct cli *cli, const char *name, const char **ret, struct sba_error *err);
+/* The same of one that has to be on the engine. */
+int cli_image_here(struct cli *cli, const char *name, const char **ret, struct sba_error *err);
 /* The line that says what was done with one. */
 void cli_image_done(struct cli *cli, const char *ref, const char *what, time_t since);
 /* SBA_EIMAGE: it is not what its name says. */
@@ -518,9 +520,12 @@ extern const struct cli_option cli_spawn_options[];
 extern const struct cli_option cli_lodging_options[];
 /* What of those can be known before anything is made; reads what --mcp names. */
 int cli_lodging_read(struct cli_spawn *o, const char *agent, struct sba_error *err);
-/* Puts it in place, and forgets it. */
+/* Puts it in place. */
 int cli_lodging_place(struct cli *cli, struct cli_spawn *o, const char *agent,
 		      struct sba_sandbox *s, struct sba_error *err);
+/* The agent moves into a sandbox that is there, with it. */
+int cli_lodging_move_in(struct cli *cli, struct cli_spawn *o, const char *agent,
+			struct sba_sandbox *s, struct sba_error *err);
 void cli_lodging_forget(struct cli_spawn *o);
 /* The words behind `first` of the line are an agent's program, or a usage error. */
 int cli_spawn_program(struct cli_spawn *o, const struct cli_args *args, int first,

@@ -43,6 +43,14 @@ int cli_image_ref(struct cli *cli, const char *name, const char **ret, struct sb
 	return cli_fail(err, SBA_EINVAL, hint, "no image is pinned for '%s'", name);
 }
 
+int cli_image_here(struct cli *cli, const char *name, const char **ret, struct sba_error *err)
+{
+	int rc = cli_image_ref(cli, name, ret, err);
+	if (rc == 0)
+		rc = cli_engine(cli, err);
+	return rc == 0 ? sba_image_ensure(cli->engine, *ret, SBA_PULL_NEVER, NULL, err) : rc;
+}
+
 /* ---- tag ---- */
 
 static int tag_one(struct cli *cli, const char *name, const void *options, struct sba_error *err)

@@ -115,11 +115,7 @@ static int check_one(struct cli *cli, const char *name, const void *options, str
 	(void)options;
 	time_t since = time(NULL);
 	const char *ref;
-	int rc = cli_image_ref(cli, name, &ref, err);
-	if (rc == 0)
-		rc = cli_engine(cli, err);
-	if (rc == 0)
-		rc = sba_image_ensure(cli->engine, ref, SBA_PULL_NEVER, NULL, err);
+	int rc = cli_image_here(cli, name, &ref, err);
 	if (rc == 0)
 		rc = cli_image_check(cli, name, ref, err);
 	if (rc == 0)

@@ -138,11 +138,7 @@ static int check_free(struct cli *cli, const char *name, const void *options, st
 	const struct work *w = options;
 	char digest[SBA_IMAGE_DIGEST_MAX];
 	const char *ref;
-	int rc = cli_image_ref(cli, name, &ref, err);
-	if (rc == 0)
-		rc = cli_engine(cli, err);
-	if (rc == 0)
-		rc = sba_image_ensure(cli->engine, ref, SBA_PULL_NEVER, NULL, err);
+	int rc = cli_image_here(cli, name, &ref, err);
 	if (rc < 0 || w->o->force)
 		return rc;
 	rc = sba_image_published(ref, &w->io, digest, err);

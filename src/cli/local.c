@@ -59,19 +59,10 @@ static int open_folder(struct cli *cli, const struct cli_spawn *o, const struct 
 static int settle(struct cli *cli, struct cli_spawn *o, const struct cli_local *l,
 		  const char *agent, struct sba_sandbox **ret, struct sba_error *err)
 {
-	const struct sba_sandbox_options so = {
-		.agent = agent,
-		.program = o->program,
-		.permissions = o->permissions,
-		.mcp = o->mcp_names,
-		.provider = o->way.offline ? "scripted" : NULL,
-	};
 	struct sba_sandbox *s = NULL;
 	int rc = open_folder(cli, o, l, agent, &s, err);
 	if (rc == 0)
-		rc = sba_agent_move_in(s, &so, err);
-	if (rc == 0)
-		rc = cli_lodging_place(cli, o, agent, s, err);
+		rc = cli_lodging_move_in(cli, o, agent, s, err);
 	if (rc < 0)
 		sba_sandbox_close(s);
 	else

@@ -163,6 +163,20 @@ int cli_lodging_place(struct cli *cli, struct cli_spawn *o, const char *agent,
 	return rc == 0 ? place_instructions(o, agent, s, err) : rc;
 }
 
+int cli_lodging_move_in(struct cli *cli, struct cli_spawn *o, const char *agent,
+			struct sba_sandbox *s, struct sba_error *err)
+{
+	const struct sba_sandbox_options so = {
+		.agent = agent,
+		.program = o->program,
+		.permissions = o->permissions,
+		.mcp = o->mcp_names,
+		.provider = o->way.offline ? "scripted" : NULL,
+	};
+	int rc = sba_agent_move_in(s, &so, err);
+	return rc == 0 ? cli_lodging_place(cli, o, agent, s, err) : rc;
+}
+
 void cli_lodging_forget(struct cli_spawn *o)
 {
 	if (o->login_text)

@@ -116,16 +116,23 @@ int cli_usage(struct cli *cli, const char *hint, const char *fmt, ...)
 	return cli_report(cli, &err);
 }
 
+/* A text without secrets, and the terminal made ready for it. */
+CLI_PRINTF(4, 0)
+static void compose(struct cli *cli, char *text, size_t size, const char *fmt, va_list ap)
+{
+	vsnprintf(text, size, fmt, ap);
+	hide(cli, text);
+	cli_status_clear(&cli->status);
+	fflush(stdout);
+}
+
 void cli_warn(struct cli *cli, const char *fmt, ...)
 {
 	char text[1024], yellow[16], first[64];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	compose(cli, text, sizeof(text), fmt, ap);
 	va_end(ap);
-	hide(cli, text);
-	cli_status_clear(&cli->status);
-	fflush(stdout);
 	if (cli->json) {
 		CLI_JSON json_t *j = json_pack("{s:{s:o}}", "warning", "message", json_text(text));
 		CLI_FREE char *line = j ? json_dumps(j, JSON_COMPACT) : NULL;
@@ -145,10 +152,7 @@ void cli_note(struct cli *cli, const char *fmt, ...)
 	char text[1024];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	compose(cli, text, sizeof(text), fmt, ap);
 	va_end(ap);
-	hide(cli, text);
-	cli_status_clear(&cli->status);
-	fflush(stdout);
 	print_lines("", "  ", text);
 }

@@ -63,17 +63,8 @@ static int move_in(struct cli *cli, struct cli_spawn *o, const struct cli_args *
 		rc = cli_lodging_read(o, agent, err);
 	if (rc == 0)
 		rc = cli_sandbox(cli, o->in, &s, err);
-	const struct sba_sandbox_options so = {
-		.agent = agent,
-		.program = o->program,
-		.permissions = o->permissions,
-		.mcp = o->mcp_names,
-		.provider = o->way.offline ? "scripted" : NULL,
-	};
 	if (rc == 0)
-		rc = sba_agent_move_in(s, &so, err);
-	if (rc == 0)
-		rc = cli_lodging_place(cli, o, agent, s, err);
+		rc = cli_lodging_move_in(cli, o, agent, s, err);
 	cli_lodging_forget(o);
 	if (rc < 0)
 		sba_sandbox_close(s);
