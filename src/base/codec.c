@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Base64 (RFC 4648, strict: OpenSSL's decoder takes what it should not),
- * SHA-256, randomness.
+ * Numbers in network order, base64 (RFC 4648, strict: OpenSSL's decoder takes what it
+ * should not), SHA-256, randomness.
  */
 #include "base/base.h"
 
@@ -11,6 +11,21 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+unsigned char *sba_be_put(unsigned char *to, uint64_t n, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		to[i] = (unsigned char)(n >> 8 * (len - 1 - i));
+	return to + len;
+}
+
+uint64_t sba_be_get(const unsigned char *from, size_t len)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < len; i++)
+		n = n << 8 | from[i];
+	return n;
+}
 
 static const char std_alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

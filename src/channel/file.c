@@ -6,29 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-unsigned char *sba_file_put_number(unsigned char *to, uint64_t n, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		to[i] = (unsigned char)(n >> 8 * (len - 1 - i));
-	return to + len;
-}
-
-uint64_t sba_file_get_number(const unsigned char *from, size_t len)
-{
-	uint64_t n = 0;
-	for (size_t i = 0; i < len; i++)
-		n = n << 8 | from[i];
-	return n;
-}
-
 struct sba_channel_stat sba_file_get_stat(const unsigned char *from)
 {
 	return (struct sba_channel_stat){
-		.mode = (uint32_t)sba_file_get_number(from, 4),
-		.uid = (uint32_t)sba_file_get_number(from + 4, 4),
-		.gid = (uint32_t)sba_file_get_number(from + 8, 4),
-		.size = (int64_t)sba_file_get_number(from + 12, 8),
-		.mtime_ns = (int64_t)sba_file_get_number(from + 20, 8),
+		.mode = (uint32_t)sba_be_get(from, 4),
+		.uid = (uint32_t)sba_be_get(from + 4, 4),
+		.gid = (uint32_t)sba_be_get(from + 8, 4),
+		.size = (int64_t)sba_be_get(from + 12, 8),
+		.mtime_ns = (int64_t)sba_be_get(from + 20, 8),
 	};
 }
 
@@ -70,8 +55,7 @@ static int send_request(struct sba_channel_stream *s, const struct sba_file_requ
 	unsigned char head[SBA_CHANNEL_FILE_HEAD];
 	size_t len = strlen(q->path);
 	head[0] = (unsigned char)q->op;
-	sba_file_put_number(
-		sba_file_put_number(sba_file_put_number(head + 1, q->mode, 4), q->size, 8), len, 4);
+	sba_be_put(sba_be_put(sba_be_put(head + 1, q->mode, 4), q->size, 8), len, 4);
 	int rc = sba_channel_stream_put_all(s, head, sizeof(head), until, err);
 	return rc < 0 ? rc : sba_channel_stream_put_all(s, q->path, len, until, err);
 }
@@ -112,8 +96,8 @@ static int read_answer(struct sba_channel_stream *s, struct sba_until until, str
 	if (answer.len < SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
 	const unsigned char *head = (const unsigned char *)answer.data;
-	*ret_errno = sba_file_get_number(head, 4);
-	if (sba_file_get_number(head + 4, 8) != answer.len - SBA_CHANNEL_FILE_ANSWER)
+	*ret_errno = sba_be_get(head, 4);
+	if (sba_be_get(head + 4, 8) != answer.len - SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
 	sba_buf_drop(&answer, SBA_CHANNEL_FILE_ANSWER);
 	sba_buf_put(ret, answer.data, answer.len);
@@ -245,9 +229,9 @@ int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until unti
 		return rc;
 	const unsigned char *at = (const unsigned char *)answer.data;
 	*ret = (struct sba_channel_census){
-		.bytes = sba_file_get_number(at, 8),
-		.entries = sba_file_get_number(at + 8, 8),
-		.sockets = sba_file_get_number(at + 16, 8),
+		.bytes = sba_be_get(at, 8),
+		.entries = sba_be_get(at + 8, 8),
+		.sockets = sba_be_get(at + 16, 8),
 	};
 	/* Its last byte is a NUL that ends a name, or there is none. */
 	if (names && answer.data[answer.len - 1] == '\0' && answer.len > SBA_CHANNEL_FILE_CENSUS)

@@ -11,11 +11,6 @@
 
 enum { HEAD = 9, SMALL_WINDOW = 1024 };
 
-static uint32_t be32(const unsigned char *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static bool is_free(const struct sba_flood *f, uint32_t len)
 {
 	switch (f->head[3]) {
@@ -24,7 +19,7 @@ static bool is_free(const struct sba_flood *f, uint32_t len)
 	case NGHTTP2_HEADERS:
 		return true;
 	case NGHTTP2_WINDOW_UPDATE:
-		return be32(f->head + HEAD) >= SMALL_WINDOW;
+		return sba_be_get(f->head + HEAD, 4) >= SMALL_WINDOW;
 	default:
 		return false;
 	}
@@ -34,7 +29,7 @@ static int judge(struct sba_flood *f, uint32_t len, int64_t now_ms, struct sba_e
 {
 	if (f->head[3] == NGHTTP2_PUSH_PROMISE)
 		return sba_fail(err, SBA_EPROTO, "the guest pushes a stream");
-	if (f->head[3] == NGHTTP2_HEADERS && !(be32(f->head + 5) & 1))
+	if (f->head[3] == NGHTTP2_HEADERS && !(sba_be_get(f->head + 5, 4) & 1))
 		return sba_fail(err, SBA_EPROTO, "the guest opens a stream");
 	if (is_free(f, len))
 		return 0;
@@ -65,7 +60,7 @@ static int step(struct sba_flood *f, const unsigned char *data, size_t len, int6
 	*ret_used = used;
 	if (f->have < HEAD)
 		return 0;
-	uint32_t length = be32(f->head) >> 8;
+	uint32_t length = (uint32_t)sba_be_get(f->head, 3);
 	if (length > SBA_CHANNEL_FRAME_MAX)
 		return sba_fail(err, SBA_EPROTO, "a frame of %u bytes", length);
 	if (!f->whole) {

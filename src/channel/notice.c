@@ -7,8 +7,7 @@
 
 static void take(struct sba_channel *c, const unsigned char notice[SBA_CHANNEL_NOTICE_SIZE])
 {
-	uint32_t rise = (uint32_t)notice[1] << 24 | (uint32_t)notice[2] << 16 |
-			(uint32_t)notice[3] << 8 | notice[4];
+	uint32_t rise = (uint32_t)sba_be_get(notice + 1, 4);
 	if (notice[0] == SBA_NOTICE_OOM_KILLS)
 		c->pressure.oom_kills += rise;
 	else if (notice[0] == SBA_NOTICE_PIDS_REFUSED)

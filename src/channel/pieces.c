@@ -12,7 +12,7 @@ static size_t take_head(struct sba_pieces *p, const char *data, size_t len)
 			p->head[p->have++] = byte;
 	}
 	if (used > 0 && p->have == SBA_CHANNEL_PIECE_HEAD)
-		p->left = (uint32_t)p->head[1] << 16 | (uint32_t)p->head[2] << 8 | p->head[3];
+		p->left = (uint32_t)sba_be_get(p->head + 1, 3);
 	return used;
 }
 

@@ -190,8 +190,6 @@ int sba_file_answer(struct sba_channel_stream *take_s, const struct sba_file_req
 		    struct sba_error *err) SBA_MUST_CHECK;
 /* The errno is the guest's word: an unknown one is an ordinary failure. */
 int sba_file_refused(const char *what, const char *path, uint64_t e, struct sba_error *err);
-unsigned char *sba_file_put_number(unsigned char *to, uint64_t n, size_t len);
-uint64_t sba_file_get_number(const unsigned char *from, size_t len);
 struct sba_channel_stat sba_file_get_stat(const unsigned char *from);
 
 /* ---- the channel ---- */

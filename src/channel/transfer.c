@@ -106,7 +106,7 @@ static int take_head(struct parts *p, struct part *ret, struct sba_error *err)
 	int rc = take(p, head, sizeof(head), err);
 	if (rc < 0)
 		return rc;
-	*ret = (struct part){ head[0], (size_t)sba_file_get_number(head + 1, 3) };
+	*ret = (struct part){ head[0], (size_t)sba_be_get(head + 1, 3) };
 	if (ret->len > SBA_CHANNEL_PART_MAX)
 		return sba_fail(err, SBA_EPROTO, "%s '%.256s': the guest sends nonsense", p->what,
 				p->path);
@@ -155,9 +155,9 @@ static int take_end(struct parts *p, size_t len, uint64_t *ret_kept, struct sba_
 	if (rc < 0)
 		return rc;
 	end[len] = '\0';
-	uint64_t e = sba_file_get_number((const unsigned char *)end, 4);
+	uint64_t e = sba_be_get((const unsigned char *)end, 4);
 	if (ret_kept)
-		*ret_kept = sba_file_get_number((const unsigned char *)end + 4, 8);
+		*ret_kept = sba_be_get((const unsigned char *)end + 4, 8);
 	if (e == 0)
 		return 0;
 	SBA_FREE char *name =
@@ -172,7 +172,7 @@ static int put_part(struct parts *p, enum sba_part_kind kind, const void *data, 
 		    struct sba_error *err)
 {
 	unsigned char head[SBA_CHANNEL_PART_HEAD] = { (unsigned char)kind };
-	sba_file_put_number(head + 1, len, 3);
+	sba_be_put(head + 1, len, 3);
 	int rc = sba_channel_stream_put_all(p->stream, head, sizeof(head), step(p), err);
 	if (rc == 0 && len > 0)
 		rc = sba_channel_stream_put_all(p->stream, data, len, step(p), err);
@@ -215,8 +215,8 @@ int sba_channel_file_get(struct sba_channel *c, const char *path, sba_channel_si
 	if (rc < 0)
 		return rc;
 	rc = take(&p, head, sizeof(head), err);
-	uint64_t e = rc == 0 ? sba_file_get_number(head, 4) : 0;
-	uint64_t left = rc == 0 ? sba_file_get_number(head + 4, 8) : 0;
+	uint64_t e = rc == 0 ? sba_be_get(head, 4) : 0;
+	uint64_t left = rc == 0 ? sba_be_get(head + 4, 8) : 0;
 	if (e)
 		rc = sba_file_refused(q.what, path, e, err);
 	while (rc == 0 && left > 0) {
@@ -240,9 +240,9 @@ static int put_dress(struct parts *p, const struct sba_channel_write *w, struct 
 {
 	unsigned char dress[SBA_CHANNEL_FILE_DRESS];
 	const uint32_t none = SBA_CHANNEL_FILE_NO_MODE;
-	unsigned char *to = sba_file_put_number(dress, w->set_owner ? w->uid : none, 4);
-	to = sba_file_put_number(to, w->set_owner ? w->gid : none, 4);
-	sba_file_put_number(to, w->set_mtime ? (uint64_t)w->mtime_ns : SBA_CHANNEL_FILE_NO_TIME, 8);
+	unsigned char *to = sba_be_put(dress, w->set_owner ? w->uid : none, 4);
+	to = sba_be_put(to, w->set_owner ? w->gid : none, 4);
+	sba_be_put(to, w->set_mtime ? (uint64_t)w->mtime_ns : SBA_CHANNEL_FILE_NO_TIME, 8);
 	return stalled(p, sba_channel_stream_put_all(p->stream, dress, sizeof(dress), step(p), err),
 		       err);
 }
@@ -351,9 +351,9 @@ int sba_channel_changes_open(struct sba_channel *c, const struct sba_channel_cha
 	};
 	unsigned char bytes[SBA_CHANNEL_CHANGES_ASK];
 	const struct sba_buf ask = { .data = (char *)bytes, .len = sizeof(bytes) };
-	unsigned char *to = sba_file_put_number(bytes, q->last, 4);
-	to = sba_file_put_number(sba_file_put_number(to, q->content_max, 8), q->contents_max, 8);
-	sba_file_put_number(to, q->hash_max, 8);
+	unsigned char *to = sba_be_put(bytes, q->last, 4);
+	to = sba_be_put(sba_be_put(to, q->content_max, 8), q->contents_max, 8);
+	sba_be_put(to, q->hash_max, 8);
 	return tar_open(c, &request, &ask, until, ret, err);
 }
 

@@ -197,10 +197,9 @@ void sba_tunnel_forward(struct sba_channel_stream *s, const char *data, size_t l
 			continue;
 		s->word_len = 0;
 		if (s->inside_port)
-			claim(s, (uint32_t)s->word[0] << 24 | (uint32_t)s->word[1] << 16 |
-					 (uint32_t)s->word[2] << 8 | s->word[3]);
+			claim(s, (uint32_t)sba_be_get(s->word, 4));
 		else
-			s->inside_port = (uint16_t)(s->word[0] << 8 | s->word[1]);
+			s->inside_port = (uint16_t)sba_be_get(s->word, 2);
 	}
 }
 

@@ -145,18 +145,14 @@ ssize_t sba_chunked_feed(struct sba_chunked *c, const char *data, size_t len, co
 	return (ssize_t)(i + span);
 }
 
-static uint32_t be32(const unsigned char *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* Stream 3 is the engine's own error text (engines from 25 on). */
 static int check_frame_head(const unsigned char *h, struct sba_error *err)
 {
 	if (h[0] > 3 || h[1] || h[2] || h[3])
 		return sba_fail(err, SBA_EPROTO, "not a frame of the engine's stream");
-	if (be32(h + 4) > SBA_FRAME_MAX)
-		return sba_fail(err, SBA_EPROTO, "a frame of %u bytes", be32(h + 4));
+	uint32_t len = (uint32_t)sba_be_get(h + 4, 4);
+	if (len > SBA_FRAME_MAX)
+		return sba_fail(err, SBA_EPROTO, "a frame of %u bytes", len);
 	return 0;
 }
 
@@ -173,7 +169,7 @@ ssize_t sba_frames_feed(struct sba_frames *f, const char *data, size_t len, int 
 		int rc = check_frame_head(f->head, err);
 		if (rc < 0)
 			return rc;
-		f->left = be32(f->head + 4);
+		f->left = (uint32_t)sba_be_get(f->head + 4, 4);
 	}
 	size_t span = len - i < f->left ? len - i : f->left;
 	f->left -= (uint32_t)span;

@@ -39,18 +39,11 @@ void sba_records_fini(struct sba_records *r)
 
 /* ---- numbers ---- */
 
-static uint64_t number(const unsigned char *from, size_t len)
-{
-	uint64_t n = 0;
-	for (size_t i = 0; i < len; i++)
-		n = n << 8 | from[i];
-	return n;
-}
-
 static void put_number(struct sba_buf *b, uint64_t n, size_t len)
 {
-	for (size_t i = len; i-- > 0;)
-		sba_buf_putc(b, (char)(unsigned char)(n >> 8 * i));
+	unsigned char bytes[sizeof(n)];
+	sba_be_put(bytes, n, len);
+	sba_buf_put(b, bytes, len);
 }
 
 /* ---- one record taken apart ---- */
@@ -126,17 +119,17 @@ static struct piece take_entry(struct scan *s, struct sba_file_entry *ret)
 	if (!p)
 		return link;
 	*ret = (struct sba_file_entry){
-		.mode = (uint32_t)number(p, 4),
-		.size = number(p + 4, 8),
-		.mtime_ns = (int64_t)number(p + 12, 8),
-		.ctime_ns = (int64_t)number(p + 20, 8),
-		.inode = number(p + 28, 8),
+		.mode = (uint32_t)sba_be_get(p, 4),
+		.size = sba_be_get(p + 4, 8),
+		.mtime_ns = (int64_t)sba_be_get(p + 12, 8),
+		.ctime_ns = (int64_t)sba_be_get(p + 20, 8),
+		.inode = sba_be_get(p + 28, 8),
 		.flags = p[36],
-		.pack = (uint32_t)number(p + 69, 4),
-		.offset = number(p + 73, 8),
+		.pack = (uint32_t)sba_be_get(p + 69, 4),
+		.offset = sba_be_get(p + 73, 8),
 	};
 	memcpy(ret->sha, p + 37, sizeof(ret->sha));
-	size_t len = (size_t)number(p + 81, 2);
+	size_t len = (size_t)sba_be_get(p + 81, 2);
 	p = take(s, len);
 	if (p)
 		link = (struct piece){ (const char *)p, len };
@@ -151,7 +144,7 @@ static struct piece take_content(struct scan *s, struct sba_record_side *side)
 	const unsigned char *p = take(s, SBA_CONTENT_HEAD);
 	if (!p)
 		return content;
-	uint64_t size = number(p + 1, 8);
+	uint64_t size = sba_be_get(p + 1, 8);
 	side->why = (enum sba_content)p[0];
 	if (p[0] > SBA_CONTENT_LINK || size != side->entry.size)
 		complain(s, "an impossible content");
@@ -176,7 +169,7 @@ static void take_record(struct scan *s, struct sba_record *one, struct pieces *p
 	const unsigned char *head = take(s, SBA_RECORD_HEAD);
 	if (!head)
 		return;
-	size_t len = (size_t)number(head + 1, 2);
+	size_t len = (size_t)sba_be_get(head + 1, 2);
 	one->kind = (enum sba_change_record)head[0];
 	p->path = (struct piece){ (const char *)take(s, len), len };
 	bool left_out = one->kind == SBA_RECORD_LEFT_OUT;

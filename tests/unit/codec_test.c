@@ -108,9 +108,25 @@ static void random_ids_have_their_shape_and_are_not_the_same(void **state)
 	assert_non_null(strchr("89ab", uuid[19]));
 }
 
+static void numbers_in_network_order_go_there_and_back(void **state)
+{
+	(void)state;
+	unsigned char b[9] = { 0 };
+	assert_ptr_equal(sba_be_put(b, 0x0102030405060708, 8), b + 8);
+	assert_memory_equal(b, "\1\2\3\4\5\6\7\10\0", 9);
+	assert_int_equal(sba_be_get(b, 8), 0x0102030405060708);
+	assert_int_equal(sba_be_get(b + 1, 3), 0x020304);
+	assert_ptr_equal(sba_be_put(b, 0x1ff, 1), b + 1);
+	assert_memory_equal(b, "\xff\2", 2);
+	sba_be_put(b, UINT64_MAX, 8);
+	assert_true(sba_be_get(b, 8) == UINT64_MAX);
+	assert_int_equal(sba_be_get(b, 4), UINT32_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_in_network_order_go_there_and_back),
 		cmocka_unit_test(base64_of_the_rfcs_examples),
 		cmocka_unit_test(every_byte_survives_both_alphabets),
 		cmocka_unit_test(what_is_not_strictly_base64_is_refused),
