@@ -319,26 +319,16 @@ static int take_away(struct sba_edit *e, struct step *s, size_t number)
 	return check_taken(e, name, &s->was);
 }
 
-static bool is_unknown(int e)
-{
-	return e == EINVAL || e == ENOSYS || e == EPERM;
-}
-
 static int put_new(struct sba_edit *e, struct step *s, int dir_fd, const char *leaf,
 		   const char *name)
 {
-	int rc = renameat2(e->stage_fd, name, dir_fd, leaf, RENAME_NOREPLACE) < 0 ? -errno : 0;
+	int rc = sba_rename_new(false, e->stage_fd, name, dir_fd, leaf, true);
 	/* An empty folder in that place is what removals have left of one. */
 	if (rc == -EEXIST && unlinkat(dir_fd, leaf, AT_REMOVEDIR) == 0) {
 		if (sba_strv_add(&e->gone, s->path, NULL) < 0)
 			return -ENOMEM;
-		rc = renameat2(e->stage_fd, name, dir_fd, leaf, RENAME_NOREPLACE) < 0 ? -errno : 0;
+		rc = sba_rename_new(false, e->stage_fd, name, dir_fd, leaf, true);
 	}
-	/* For file systems that know no such flag. */
-	if (is_unknown(-rc))
-		rc = faccessat(dir_fd, leaf, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -EEXIST
-		     : renameat(e->stage_fd, name, dir_fd, leaf) < 0         ? -errno
-									     : 0;
 	s->put = rc == 0;
 	return rc == -EEXIST ? -ESTALE : rc;
 }
@@ -358,7 +348,7 @@ static int put(struct sba_edit *e, struct step *s, size_t number)
 		s->exchanged = true;
 		return check_taken(e, name, &s->was);
 	}
-	if (!is_unknown(errno))
+	if (errno != EINVAL && errno != ENOSYS && errno != EPERM)
 		return errno == ENOENT ? -ESTALE : -errno;
 	rc = take_away(e, s, number);
 	return rc < 0 ? rc : put_new(e, s, dir_fd, leaf, name);

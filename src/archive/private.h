@@ -212,6 +212,11 @@ int sba_place_settle(struct sba_place *p, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- the final name (publish.c) ---- */
 
+/* Renames to what is not there: 0 or -errno, -EEXIST. no_renameat2: as where the kernel or
+ * the file system has no such call. */
+int sba_rename_new(bool no_renameat2, int from_fd, const char *from, int to_fd, const char *to,
+		   bool is_file);
+
 struct sba_publish {
 	bool replace, no_clobber;
 };

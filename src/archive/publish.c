@@ -28,10 +28,10 @@ static int rename_checked(int from_fd, const char *from, int to_fd, const char *
 	return renameat(from_fd, from, to_fd, to) < 0 ? -errno : 0;
 }
 
-static int rename_new(const struct sba_place *p, int from_fd, const char *from, int to_fd,
-		      const char *to, bool is_file)
+int sba_rename_new(bool no_renameat2, int from_fd, const char *from, int to_fd, const char *to,
+		   bool is_file)
 {
-	if (p->no_renameat2)
+	if (no_renameat2)
 		return rename_checked(from_fd, from, to_fd, to, is_file);
 	if (renameat2(from_fd, from, to_fd, to, RENAME_NOREPLACE) == 0)
 		return 0;
@@ -61,7 +61,8 @@ static int rename_top(const struct sba_place *p, bool replace)
 		return name_file(p, replace);
 	if (replace && p->top == SBA_TOP_FILE)
 		return renameat(p->dir_fd, p->tmp, p->dir_fd, p->name) < 0 ? -errno : 0;
-	return rename_new(p, p->dir_fd, p->tmp, p->dir_fd, p->name, p->top == SBA_TOP_FILE);
+	return sba_rename_new(p->no_renameat2, p->dir_fd, p->tmp, p->dir_fd, p->name,
+			      p->top == SBA_TOP_FILE);
 }
 
 /* ---- into a directory ---- */
@@ -120,8 +121,8 @@ static int move_pair(struct merge *m, const struct pair *p, struct sba_error *er
 	if (p->there)
 		rc = renameat(p->from_fd, p->name, p->to_fd, p->name) < 0 ? -errno : 0;
 	else
-		rc = rename_new(m->place, p->from_fd, p->name, p->to_fd, p->name,
-				S_ISREG(p->from.st_mode));
+		rc = sba_rename_new(m->place->no_renameat2, p->from_fd, p->name, p->to_fd, p->name,
+				    S_ISREG(p->from.st_mode));
 	if (rc == -EACCES && S_ISDIR(p->from.st_mode))
 		rc = move_locked(p);
 	if (rc < 0)

@@ -36,8 +36,8 @@ int sba_process_converse(struct sba_process *p, const void *data, size_t len, sb
 		if (rc < 0)
 			return rc;
 		ssize_t n = sba_process_read(p, -1, &which, &output, err);
-		if (n == SBA_ETIMEOUT && in.open) /* there is room for more */
-			continue;
+		if (n == SBA_ETIMEOUT)
+			continue; /* there is room for more, or output is dropped from here */
 		if (n <= 0)
 			return (int)n;
 		rc = take(user, which, output, (size_t)n, err);

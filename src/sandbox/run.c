@@ -11,9 +11,6 @@ enum { RUN_MS = 60 * 1000, OUTPUT_MAX = 10 * SBA_MIB };
 
 struct run {
 	struct sba_process *process;
-	const char *input;
-	size_t input_len;
-	bool closed;
 	struct sba_buf out, err;
 };
 
@@ -24,37 +21,13 @@ void sba_run_result_fini(struct sba_run_result *r)
 	*r = (struct sba_run_result){ 0 };
 }
 
-/* As much as goes without waiting: reading sends it, and comes back for room. */
-static int feed(struct run *r, struct sba_error *err)
+static int keep(void *user, enum sba_output which, const char *data, size_t len,
+		struct sba_error *err)
 {
-	while (r->input_len > 0) {
-		ssize_t n = sba_process_write(r->process, r->input, r->input_len, err);
-		if (n <= 0)
-			return (int)n;
-		r->input += n;
-		r->input_len -= (size_t)n;
-	}
-	if (r->closed)
-		return 0;
-	r->closed = true;
-	return sba_process_close_stdin(r->process, err);
-}
-
-static int pump(struct run *r, struct sba_error *err)
-{
-	for (;;) {
-		enum sba_output which;
-		const char *data;
-		int rc = feed(r, err);
-		if (rc < 0)
-			return rc;
-		ssize_t n = sba_process_read(r->process, -1, &which, &data, err);
-		if (n == SBA_ETIMEOUT)
-			continue; /* there is room again, or output is dropped from here */
-		if (n <= 0)
-			return (int)n;
-		sba_buf_put(which == SBA_STDERR ? &r->err : &r->out, data, (size_t)n);
-	}
+	struct run *r = user;
+	(void)err;
+	sba_buf_put(which == SBA_STDERR ? &r->err : &r->out, data, len);
+	return 0;
 }
 
 static int take(struct run *r, const struct sba_exit *end, struct sba_run_result *ret,
@@ -93,15 +66,13 @@ static int run_by_exec(struct sba_sandbox *s, const struct sba_run_options *o,
 		.has_stdin = o->input != NULL,
 		.max_output = (int64_t)max,
 	};
-	struct run r = { .input = o->input,
-			 .input_len = o->input ? o->input_len : 0,
-			 .closed = !o->input };
+	struct run r = { 0 };
 	struct sba_exit end = { 0 };
 	sba_buf_init(&r.out, max);
 	sba_buf_init(&r.err, max);
 	int rc = sba_sandbox_exec(s, &exec, &r.process, err);
 	if (rc == 0)
-		rc = pump(&r, err);
+		rc = sba_process_converse(r.process, o->input, o->input_len, keep, &r, err);
 	if (rc == 0)
 		rc = sba_process_wait(r.process, -1, &end, err);
 	if (rc == 0)
