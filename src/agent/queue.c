@@ -5,30 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 13 };
-
 struct sba_queued {
 	struct sba_event event;
 	struct sba_queued *next;
 	char strings[]; /* what event points to */
 };
 
-/* Every string of an event but raw, which belongs to the line. */
-static void each_string(struct sba_event *e, const char **slots[static SLOTS])
-{
-	const char **all[SLOTS] = { &e->session,     &e->text,   &e->tool,    &e->tool_native,
-				    &e->call_id,     &e->input,  &e->summary, &e->output,
-				    &e->path,        &e->change, &e->diff,    &e->old_path,
-				    &e->without_diff };
-	memcpy(slots, all, sizeof(all));
-}
-
 int sba_event_queue_put(void *user, const struct sba_event *event)
 {
 	struct sba_event_queue *q = user;
 	struct sba_event copy = *event;
-	const char **slots[SLOTS];
-	each_string(&copy, slots);
+	const char **slots[SBA_EVENT_STRINGS];
+	sba_event_strings(&copy, slots);
 	size_t total = 0;
 	for (size_t i = 0; i < SBA_ARRAY_LEN(slots); i++)
 		total += *slots[i] ? strlen(*slots[i]) + 1 : 0;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDED_MAX = 1024 * 1024, ALIGN = 8, STRINGS = 10 };
+enum { HANDED_MAX = 1024 * 1024, ALIGN = 8 };
 
 /* In front of what is packed: bytes of the CLI, or an event and its strings. */
 struct head {
@@ -42,25 +42,17 @@ static void pad(struct sba_buf *b)
 	sba_buf_put(b, zeros, (ALIGN - b->len % ALIGN) % ALIGN);
 }
 
-static void each_string(struct sba_event *e, const char **slots[static STRINGS])
-{
-	const char **all[STRINGS] = { &e->session, &e->text,  &e->tool,    &e->tool_native,
-				      &e->call_id, &e->input, &e->summary, &e->output,
-				      &e->path,    &e->change };
-	memcpy(slots, all, sizeof(all));
-}
-
 static void pack_event(struct sba_buf *b, const struct sba_event *e)
 {
 	struct sba_event copy = *e;
-	const char **slots[STRINGS];
+	const char **slots[SBA_EVENT_STRINGS];
 	struct head h = { .len = sizeof(copy), .event = true };
-	each_string(&copy, slots);
-	for (size_t i = 0; i < STRINGS; i++)
+	sba_event_strings(&copy, slots);
+	for (size_t i = 0; i < SBA_EVENT_STRINGS; i++)
 		h.len += *slots[i] ? strlen(*slots[i]) + 1 : 0;
 	sba_buf_put(b, &h, sizeof(h));
 	sba_buf_put(b, &copy, sizeof(copy));
-	for (size_t i = 0; i < STRINGS; i++) {
+	for (size_t i = 0; i < SBA_EVENT_STRINGS; i++) {
 		if (*slots[i])
 			sba_buf_put(b, *slots[i], strlen(*slots[i]) + 1);
 	}
@@ -72,14 +64,14 @@ static void unpack(struct sba_audit_turn *t, const char *data, size_t len)
 	for (size_t at = 0; at < len;) {
 		struct head h;
 		struct sba_event e;
-		const char **slots[STRINGS];
+		const char **slots[SBA_EVENT_STRINGS];
 		memcpy(&h, data + at, sizeof(h));
 		const char *from = data + at + sizeof(h);
 		if (h.event) {
 			memcpy(&e, from, sizeof(e));
-			each_string(&e, slots);
+			sba_event_strings(&e, slots);
 			const char *s = from + sizeof(e);
-			for (size_t i = 0; i < STRINGS; i++) {
+			for (size_t i = 0; i < SBA_EVENT_STRINGS; i++) {
 				if (!*slots[i])
 					continue;
 				*slots[i] = s;

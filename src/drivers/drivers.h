@@ -66,6 +66,10 @@ bool sba_session_id_valid(const char *id);
  * is returned by sba_stream_line(). */
 typedef int sba_event_fn(void *user, const struct sba_event *event);
 
+/* Every string of an event but raw, which belongs to the line: where the event has them. */
+enum { SBA_EVENT_STRINGS = 13 };
+void sba_event_strings(struct sba_event *e, const char **slots[static SBA_EVENT_STRINGS]);
+
 /* Strings are copied, but for the driver's. */
 struct sba_stream_options {
 	const struct sba_driver *driver;

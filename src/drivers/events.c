@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of events and verdicts, and the error code of each verdict. */
-#include "base/base.h"
+/* The names of events and verdicts, the error code of each verdict, and what an event
+ * points to. */
+#include "drivers/drivers.h"
 
-#include <sandbox-agent/event.h>
+#include <string.h>
 
 static const char *const kinds[] = {
 	[SBA_EVENT_SESSION] = "session",
@@ -47,4 +48,14 @@ const char *sba_verdict_name(enum sba_verdict verdict)
 int sba_verdict_code(enum sba_verdict verdict)
 {
 	return (size_t)verdict < SBA_ARRAY_LEN(verdicts) ? verdicts[verdict].code : SBA_EINVAL;
+}
+
+void sba_event_strings(struct sba_event *e, const char **slots[static SBA_EVENT_STRINGS])
+{
+	const char **all[SBA_EVENT_STRINGS] = {
+		&e->session, &e->text,     &e->tool,         &e->tool_native, &e->call_id,
+		&e->input,   &e->summary,  &e->output,       &e->path,        &e->change,
+		&e->diff,    &e->old_path, &e->without_diff,
+	};
+	memcpy(slots, all, sizeof(all));
 }

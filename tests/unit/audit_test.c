@@ -497,6 +497,52 @@ static void what_is_done_during_a_turn_is_of_that_turn(void **state)
 	sba_audit_close(other);
 }
 
+/* The caller's own is gone by the time that the record is written. */
+static void every_text_of_an_event_is_the_records_own(void **state)
+{
+	(void)state;
+	static const char *const names[] = {
+		"path",        "change",  "old_path", "diff",   "without_diff", "tool",
+		"tool_native", "call_id", "summary",  "output", "text",
+	};
+	struct sba_audit *a = audit_open("box", NULL);
+	struct sba_audit_turn *t = audit_turn(a, NULL);
+	char *texts[SBA_ARRAY_LEN(names)];
+	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++)
+		assert_int_not_equal(asprintf(&texts[i], "the %s of it", names[i]), -1);
+	const struct sba_event e = {
+		.kind = SBA_EVENT_FILE_CHANGE,
+		.time_ms = sba_unix_ms(),
+		.measured = true,
+		.path = texts[0],
+		.change = texts[1],
+		.old_path = texts[2],
+		.diff = texts[3],
+		.without_diff = texts[4],
+		.tool = texts[5],
+		.tool_native = texts[6],
+		.call_id = texts[7],
+		.summary = texts[8],
+		.output = texts[9],
+		.text = texts[10],
+	};
+	sba_audit_turn_event(t, &e);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++) {
+		memset(texts[i], '#', strlen(texts[i]));
+		free(texts[i]);
+	}
+	audit_say_session(t, ID);
+	audit_end(t);
+	SBA_JSON json_t *events = audit_events(ID);
+	const json_t *payload = json_object_get(find(events, "file_change"), "payload");
+	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++) {
+		char expected[64];
+		snprintf(expected, sizeof(expected), "the %s of it", names[i]);
+		assert_string_equal(sba_json_str(payload, names[i]), expected);
+	}
+	sba_audit_close(a);
+}
+
 static void a_payload_that_is_no_object_is_refused(void **state)
 {
 	(void)state;
@@ -535,6 +581,7 @@ int main(void)
 		T(the_next_turn_need_not_wait_until_the_last_is_freed),
 		T(what_is_done_before_the_first_turn_is_in_its_folder),
 		T(what_is_done_during_a_turn_is_of_that_turn),
+		T(every_text_of_an_event_is_the_records_own),
 		T(a_payload_that_is_no_object_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
