@@ -4,7 +4,7 @@
  * begins and again when it has ended, no text before it is complete, and tokens
  * as a running total of the session.
  */
-#include "drivers/private.h"
+#include "drivers/codex.h"
 
 #include "base/limits.h"
 
@@ -13,11 +13,6 @@
 
 /* "waiting for network" is said for ever where features keep it from failing. */
 enum { WAITING_MAX = 5, TOTALS = 4 };
-
-struct codex {
-	bool completed;
-	unsigned waiting; /* such lines in a row */
-};
 
 /* ---- failures ---- */
 
@@ -39,7 +34,7 @@ static bool is_transient(const char *text)
 }
 
 /* Of some statuses the message is the whole body. */
-static int model_error(struct sba_stream *s, const char *text)
+int sba_codex_failure(struct sba_stream *s, const char *text)
 {
 	SBA_JSON json_t *body = text[0] == '{' ? json_loads(text, 0, NULL) : NULL;
 	const char *inner = sba_json_str(body, "error.message");
@@ -61,7 +56,7 @@ static int on_error(struct sba_stream *s, struct codex *c, const json_t *line)
 	if (!text)
 		return sba_stream_unknown(s, "an error without a message");
 	if (!is_retry(text))
-		return model_error(s, text);
+		return sba_codex_failure(s, text);
 	c->waiting = strstr(text, "waiting for network") ? c->waiting + 1 : 0;
 	if (c->waiting >= WAITING_MAX)
 		sba_stream_set_stuck(s);
@@ -74,7 +69,7 @@ static int on_turn_failed(struct sba_stream *s, struct codex *c SBA_UNUSED, cons
 	sba_stream_set_done(s, true);
 	if (sba_stream_failed(s))
 		return 0; /* an error line has told it */
-	return model_error(s, text ? text : "the turn failed");
+	return sba_codex_failure(s, text ? text : "the turn failed");
 }
 
 /* ---- tokens ---- */
@@ -104,12 +99,12 @@ static void keep_totals(struct sba_stream *s, const int64_t totals[TOTALS])
 
 /* The total counts all turns of the session and of those it was forked from. A
  * turn that failed tells none: its tokens are then the next one's. */
-static int on_usage(struct sba_stream *s, const json_t *usage)
+int sba_codex_usage(struct sba_stream *s, const json_t *total)
 {
 	int64_t now[TOTALS], before[TOTALS];
 	bool known = used_before(s, before);
 	for (size_t i = 0; i < TOTALS; i++) {
-		now[i] = sba_json_count(usage, total_keys[i]);
+		now[i] = sba_json_count(total, total_keys[i]);
 		before[i] = before[i] < now[i] ? before[i] : now[i];
 	}
 	keep_totals(s, now);
@@ -127,7 +122,7 @@ static int on_usage(struct sba_stream *s, const json_t *usage)
 static int on_turn_completed(struct sba_stream *s, struct codex *c, const json_t *line)
 {
 	c->completed = true;
-	int rc = on_usage(s, json_object_get(line, "usage"));
+	int rc = sba_codex_usage(s, json_object_get(line, "usage"));
 	if (rc)
 		return rc;
 	sba_stream_error_forget(s);
@@ -284,7 +279,7 @@ static int on_warning(struct sba_stream *s, const struct item *it)
 	return it->ended ? sba_stream_notice(s, "%s", text ? text : "a warning without words") : 0;
 }
 
-static int on_item(struct sba_stream *s, const json_t *j, bool ended)
+int sba_codex_item(struct sba_stream *s, const json_t *j, bool ended)
 {
 	static const struct {
 		const char *type;
@@ -310,13 +305,13 @@ static int on_item(struct sba_stream *s, const json_t *j, bool ended)
 
 static int on_item_started(struct sba_stream *s, struct codex *c SBA_UNUSED, const json_t *line)
 {
-	return on_item(s, json_object_get(line, "item"), false);
+	return sba_codex_item(s, json_object_get(line, "item"), false);
 }
 
 static int on_item_completed(struct sba_stream *s, struct codex *c, const json_t *line)
 {
 	c->waiting = 0;
-	return on_item(s, json_object_get(line, "item"), true);
+	return sba_codex_item(s, json_object_get(line, "item"), true);
 }
 
 static int on_nothing(struct sba_stream *s SBA_UNUSED, struct codex *c SBA_UNUSED,
@@ -342,6 +337,8 @@ static int codex_object(struct sba_stream *s, void *state, const json_t *line)
 		{ "turn.failed", on_turn_failed },       { "error", on_error },
 	};
 	const char *type = sba_json_str(line, "type");
+	if (!type && (json_object_get(line, "method") || json_object_get(line, "id")))
+		return sba_codex_server_object(s, state, line);
 	if (!type)
 		return sba_stream_unknown(s, "a line without a type");
 	for (size_t i = 0; i < SBA_ARRAY_LEN(lines); i++) {

@@ -3,7 +3,7 @@
  * opencode (measured with 1.18.33): `opencode run --format json`. Whole parts
  * only, each call once it has ended, and no line that says the turn is over.
  */
-#include "drivers/private.h"
+#include "drivers/opencode.h"
 
 #include "base/limits.h"
 
@@ -13,18 +13,20 @@
  * requests in 9 minutes); it says "unknown" each time. */
 enum { UNKNOWN_MAX = 5 };
 
-struct opencode {
-	char reason[32];   /* of the last step_finish; "" before it */
-	unsigned unknown;  /* such steps in a row */
-	char refused[256]; /* the last call's error, "" if it went well */
-	char last_tool[64];
-};
-
 /* ---- command ---- */
 
 /* The model is declared under our own provider, so that any name is known. */
 #define PROVIDER "sandbox"
 #define KEY_ENV  "SANDBOX_AGENT_MODEL_KEY"
+
+/* It carries a catalogue of all providers' models, and takes a second of CPU to read it.
+ * An empty file in its place is as good where the model is declared. */
+#define MODELS_FILE SBA_DRIVER_DIR "/opencode/models.json"
+
+static const struct sba_driver_file files[] = {
+	{ MODELS_FILE, 0644, "{}\n" },
+	{ NULL, 0, NULL },
+};
 
 static json_t *config_provider(const struct sba_turn_spec *spec, const char *model)
 {
@@ -113,8 +115,10 @@ static int opencode_command(const struct sba_turn_spec *spec, struct sba_command
 	}
 	sba_command_envs(ret, env);
 	sba_command_env(ret, "OPENCODE_CONFIG_CONTENT", text);
-	if (!spec->login)
+	if (!spec->login) {
 		sba_command_env(ret, KEY_ENV, spec->token);
+		sba_command_env_file(ret, "OPENCODE_MODELS_PATH", spec, MODELS_FILE);
+	}
 	if (spec->scratch && !ret->failed &&
 	    sba_strv_addf(&ret->env, NULL, "OPENCODE_DB=%s/opencode.db", spec->scratch) < 0)
 		ret->failed = SBA_ENOMEM;
@@ -264,7 +268,7 @@ static bool is_final(const char *name)
 	       strcmp(name, "ProviderAuthError") == 0;
 }
 
-static int on_error(struct sba_stream *s, const json_t *error)
+int sba_opencode_error(struct sba_stream *s, const json_t *error)
 {
 	const char *name = sba_json_str(error, "name");
 	const char *text = sba_json_str(error, "data.message");
@@ -281,7 +285,8 @@ static int on_error(struct sba_stream *s, const json_t *error)
 		   });
 }
 
-static int opencode_object(struct sba_stream *s, void *state, const json_t *line)
+int sba_opencode_part(struct sba_stream *s, struct opencode *oc, const char *type,
+		      const json_t *part)
 {
 	static const struct {
 		const char *type;
@@ -291,6 +296,15 @@ static int opencode_object(struct sba_stream *s, void *state, const json_t *line
 		{ "reasoning", on_reasoning },     { "tool_use", on_tool_use },
 		{ "step_finish", on_step_finish },
 	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(parts); i++) {
+		if (strcmp(type, parts[i].type) == 0)
+			return parts[i].on(s, oc, part);
+	}
+	return sba_stream_unknown(s, "a line of type '%s'", type);
+}
+
+static int opencode_object(struct sba_stream *s, void *state, const json_t *line)
+{
 	const char *type = sba_json_str(line, "type");
 	if (!type)
 		return sba_stream_unknown(s, "a line without a type");
@@ -298,12 +312,8 @@ static int opencode_object(struct sba_stream *s, void *state, const json_t *line
 	if (rc)
 		return rc;
 	if (strcmp(type, "error") == 0)
-		return on_error(s, json_object_get(line, "error"));
-	for (size_t i = 0; i < SBA_ARRAY_LEN(parts); i++) {
-		if (strcmp(type, parts[i].type) == 0)
-			return parts[i].on(s, state, json_object_get(line, "part"));
-	}
-	return sba_stream_unknown(s, "a line of type '%s'", type);
+		return sba_opencode_error(s, json_object_get(line, "error"));
+	return sba_opencode_part(s, state, type, json_object_get(line, "part"));
 }
 
 static void opencode_finish(struct sba_stream *s, void *state, int exit_status,
@@ -326,7 +336,11 @@ static void opencode_finish(struct sba_stream *s, void *state, int exit_status,
 
 static int opencode_line(struct sba_stream *s, void *state, const char *line, size_t len)
 {
-	return sba_stream_object(s, state, line, len, opencode_object);
+	static const char sse[] = "data: ";
+	if (len < strlen(sse) || memcmp(line, sse, strlen(sse)) != 0)
+		return sba_stream_object(s, state, line, len, opencode_object);
+	return sba_stream_object(s, state, line + strlen(sse), len - strlen(sse),
+				 sba_opencode_server_object);
 }
 
 static const struct sba_login login = {
@@ -345,6 +359,7 @@ const struct sba_driver sba_driver_opencode = {
 	.api = SBA_API_CHAT_COMPLETIONS,
 	.offline_model = "scripted",
 	.needs_model = true,
+	.files = files,
 	.command = opencode_command,
 	.state_size = sizeof(struct opencode),
 	.line = opencode_line,

@@ -9,6 +9,8 @@
 
 /* clang-format off */
 static struct recording rows[] = {
+	/* Two turns of the other form, the second interrupted. */
+	{ .name = "app-server-session", .cut_everywhere = true, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "01a2282a-e06d-7870-80e6-20209ef83833", .text = "tick 0 tick 1 tick 2 tick 3 ", .said = "Thought about it: done.tick 0 tick 1 tick 2 tick 3 ", .thought = "Let me think about it.", .usage = { 30, 12, 9, 4, 0 }, .error = "interrupted" },
 	{ .name = "bg-exec", .verdict = SBA_VERDICT_OK, .session = "01a2282c-61ef-7b60-b64d-579f20f4c858", .text = "Pong. users=2", .tools = "bash=open", .usage = { 60, 24, 18, 8, 0 } },
 	{ .name = "bg-setsid", .verdict = SBA_VERDICT_OK, .session = "01a2282c-660d-7eb3-8b29-f639a99f5e4e", .text = "Pong. users=2", .said = "Running a command.Pong. users=2", .tools = "bash=0", .usage = { 60, 24, 18, 8, 0 } },
 	/* .text is set by big_begin. */

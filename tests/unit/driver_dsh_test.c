@@ -48,6 +48,71 @@ static void every_recording_is_a_row(void **state)
 	recording_all_are_rows("dsh", rows, SBA_ARRAY_LEN(rows));
 }
 
+static struct sba_buf recorded(const char *name, const char *end)
+{
+	char path[128];
+	struct sba_buf text;
+	snprintf(path, sizeof(path), "tests/fixtures/dsh/%s.%s", name, end);
+	play_read(path, &text);
+	return text;
+}
+
+/* dsh's own headless mode prints no more than that. */
+static void the_answer_is_what_dsh_itself_prints(void **state)
+{
+	size_t seen = 0;
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(rows); i++) {
+		char path[128];
+		snprintf(path, sizeof(path), "tests/fixtures/dsh/%s.stdout", rows[i].name);
+		if (access(path, R_OK) < 0)
+			continue;
+		struct sba_buf printed = recorded(rows[i].name, "stdout");
+		/* What was killed had no time to. */
+		char answer[128] = "";
+		if (rows[i].exit_status != 137)
+			snprintf(answer, sizeof(answer), "%s\n", or_empty(rows[i].text));
+		assert_string_equal(play_str(&printed), answer);
+		sba_buf_fini(&printed);
+		seen++;
+	}
+	assert_int_equal(seen, 19);
+}
+
+/* Of these there is no session: dsh printed its answer, or why there is none. */
+static void output_that_is_no_stream_is_never_an_answer(void **state)
+{
+	static const struct {
+		const char *name;
+		int exit_status;
+		const char *error;
+		unsigned lines;
+	} cases[] = {
+		{ "badtool", 0, "dsh ended in the middle of its turn", 1 },
+		{ "cut", 1, "dsh: STREAM_CLOSED: SSE stream ended without [DONE]", 0 },
+		{ "dash", 1, "error: unknown option '-x dash [[plain]]'", 0 },
+		{ "dash2", 1, "error: unknown option '-x dash [[plain]]'", 0 },
+		{ "stdin", 1, "error: a task is required", 0 },
+	};
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(cases); i++) {
+		struct play p;
+		struct sba_buf text = recorded(cases[i].name, "stdout"), tail = { 0 };
+		if (cases[i].exit_status)
+			tail = recorded(cases[i].name, "stderr");
+		play_begin(&p, "dsh");
+		play_each(&text, &p, play_bytes);
+		struct sba_outcome o = play_finish(&p, cases[i].exit_status, play_str(&tail));
+		assert_int_equal(o.verdict, SBA_VERDICT_AGENT_FAILED);
+		assert_non_null(strstr(o.error, cases[i].error));
+		assert_string_equal(o.text, "");
+		assert_int_equal(o.unknown_lines, cases[i].lines);
+		play_end(&p);
+		sba_buf_fini(&text);
+		sba_buf_fini(&tail);
+	}
+}
+
 /* Begins and feeds a NULL-terminated list. */
 static void play(struct play *p, const char *const *lines)
 {
@@ -215,6 +280,8 @@ int main(void)
 {
 	static const struct CMUnitTest others[] = {
 		cmocka_unit_test_setup(every_recording_is_a_row, play_limit),
+		cmocka_unit_test_setup(the_answer_is_what_dsh_itself_prints, play_limit),
+		cmocka_unit_test_setup(output_that_is_no_stream_is_never_an_answer, play_limit),
 		cmocka_unit_test_setup(text_that_came_in_deltas_is_not_said_again, play_limit),
 		cmocka_unit_test_setup(an_exit_status_is_taken_off_the_output, play_limit),
 		cmocka_unit_test_setup(changes_are_told_when_they_went_well, play_limit),

@@ -25,6 +25,8 @@ static struct recording rows[] = {
 	{ .name = "openstdin", .exit_status = 137, .verdict = SBA_VERDICT_AGENT_FAILED, .error = "opencode was ended by signal 9" },
 	{ .name = "plain", .verdict = SBA_VERDICT_OK, .session = "ses_dd7e8a53bffeE7Gziw6F0a2dbN", .text = "PONG", .usage = { 1020, 100, 7, 3, 0.000944 } },
 	{ .name = "providerunknown", .exit_status = 1, .verdict = SBA_VERDICT_AGENT_FAILED, .session = "ses_dd7e6996dffeav2i2D2XnUGEbY", .error = "Unexpected server error" },
+	/* The other form. */
+	{ .name = "serve_events.sse", .cut_everywhere = true, .verdict = SBA_VERDICT_OK, .session = "ses_dd7cf1b4cffe8z23DAF1Ht1tk9", .text = "one two three four five six seven eight nine ten ", .usage = { 3457, 100, 7, 3, 0.003381 } },
 	{ .name = "session_fork", .verdict = SBA_VERDICT_OK, .session = "ses_dd7dbaf71ffeZS3Djz436fgzJX", .text = "msgs=8", .usage = { 3408, 100, 7, 3, 0.003332 } },
 	{ .name = "session_resume", .verdict = SBA_VERDICT_OK, .session = "ses_dd7dbfda1ffeNzG2o6CUtt5lty", .text = "msgs=4", .usage = { 3406, 100, 7, 3, 0.00333 } },
 	{ .name = "session_turn1", .verdict = SBA_VERDICT_OK, .session = "ses_dd7dbfda1ffeNzG2o6CUtt5lty", .text = "PONG", .usage = { 3405, 100, 7, 3, 0.003329 } },
@@ -258,6 +260,22 @@ static void a_command_carries_its_configuration_without_the_key(void **state)
 	sba_command_fini(&c);
 }
 
+static void other_providers_models_are_read_only_where_a_login_needs_them(void **state)
+{
+	const struct sba_driver *d = sba_driver_find("opencode");
+	struct sba_command c;
+	char path[256];
+	(void)state;
+	assert_int_equal(command_of((struct sba_turn_spec){ .root = "/box" }, &c), 0);
+	snprintf(path, sizeof(path), "/box%s", d->files[0].path);
+	assert_string_equal(env_get(&c.env, "OPENCODE_MODELS_PATH"), path);
+	assert_string_equal(d->files[0].content, "{}\n");
+	sba_command_fini(&c);
+	assert_int_equal(command_of((struct sba_turn_spec){ .login = true }, &c), 0);
+	assert_null(env_get(&c.env, "OPENCODE_MODELS_PATH"));
+	sba_command_fini(&c);
+}
+
 static void a_command_resumes_by_the_sessions_id(void **state)
 {
 	struct sba_command c;
@@ -290,6 +308,8 @@ int main(void)
 		cmocka_unit_test_setup(a_command_carries_its_configuration_without_the_key,
 				       play_limit),
 		cmocka_unit_test_setup(a_command_resumes_by_the_sessions_id, play_limit),
+		cmocka_unit_test_setup(
+			other_providers_models_are_read_only_where_a_login_needs_them, play_limit),
 	};
 	struct CMUnitTest recordings[2 * SBA_ARRAY_LEN(rows)];
 	recording_tests(recordings, rows, SBA_ARRAY_LEN(rows), check, cut);

@@ -225,7 +225,7 @@ static inline void play_each(const struct sba_buf *text, struct play *p,
 
 /* What the notes of the measurements, and the recording read by eye, say. */
 struct recording {
-	const char *name;
+	const char *name;    /* without ".jsonl" */
 	bool cut_everywhere; /* its long lines too, at every byte */
 	const char *resumes; /* the session that the turn was to go on with; NULL: none */
 	const char *kept;    /* by the turn before it */
@@ -287,7 +287,8 @@ static inline void recording_events(const struct recording *r, const struct play
 
 static inline void recording_path(char *buf, size_t size, const char *driver, const char *name)
 {
-	snprintf(buf, size, "tests/fixtures/%s/%s.jsonl", driver, name);
+	snprintf(buf, size, "tests/fixtures/%s/%s%s", driver, name,
+		 strchr(name, '.') ? "" : ".jsonl");
 }
 
 static inline struct sba_outcome recording_finish(struct play *p, const struct recording *r)
@@ -363,9 +364,10 @@ static inline void recording_all_are_rows(const char *driver, const struct recor
 	size_t seen = 0;
 	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
 		const char *dot = strrchr(e->d_name, '.');
-		if (!dot || strcmp(dot, ".jsonl") != 0)
+		bool sse = dot && strcmp(dot, ".sse") == 0;
+		if (!dot || (!sse && strcmp(dot, ".jsonl") != 0))
 			continue;
-		size_t i = 0, len = (size_t)(dot - e->d_name);
+		size_t i = 0, len = sse ? strlen(e->d_name) : (size_t)(dot - e->d_name);
 		while (i < n &&
 		       (strlen(rows[i].name) != len || strncmp(rows[i].name, e->d_name, len) != 0))
 			i++;

@@ -459,6 +459,42 @@ static void an_opencode_copy_has_new_ids_throughout(void **state)
 	sba_buf_fini(&text);
 }
 
+/* A recording of what pi kept after two turns at once: two branches in one file, which
+ * only pi can make sense of. */
+static void a_session_of_two_branches_is_carried_as_it_is(void **state)
+{
+	static const char from[] = ".pi/agent/sessions/--ws--/2026-11-29T16-34-21-793Z_conc1.jsonl";
+	struct sba_buf text = SBA_BUF_INIT(1 << 20);
+	struct sba_kept_list l;
+	struct sba_parts p;
+	(void)state;
+	assert_int_equal(
+		sba_read_file("tests/fixtures/sessions/pi_concurrent.jsonl", 1 << 20, &text, NULL),
+		0);
+	inside_here_file(&here, from, text.data);
+	l = listed(&sba_pi_store);
+	assert_int_equal(l.n, 1);
+	assert_string_equal(l.v[0].id, "conc1");
+	assert_string_equal(l.v[0].title, "base [[plain]]");
+	assert_string_equal(l.v[0].model, "fake-1");
+	assert_string_equal(l.v[0].workdir, "/opt/rec/pi1/ws");
+	assert_int_equal(l.v[0].created_ms, 1795970061793);
+	sba_kept_list_fini(&l);
+	p = dumped(&sba_pi_store, "conc1");
+	assert_int_equal(p.n, 1);
+	assert_int_equal(p.v[0].len, text.len);
+	assert_memory_equal(p.v[0].data, text.data, text.len);
+	assert_int_equal(sba_pi_store.load(&sba_pi_store, &here.in, &p, "conc1", UUID, NULL), 0);
+	sba_parts_fini(&p);
+	p = dumped(&sba_pi_store, UUID);
+	const char *lines = strchr(text.data, '\n');
+	assert_string_equal(strchr(p.v[0].data, '\n'), lines);
+	assert_non_null(strstr(p.v[0].data, "\"id\":\"" UUID "\""));
+	assert_non_null(strstr(p.v[0].data, "\"cwd\":\"/workspace\""));
+	sba_parts_fini(&p);
+	sba_buf_fini(&text);
+}
+
 static void a_session_that_opencode_does_not_know_is_not_found(void **state)
 {
 	(void)state;
@@ -553,6 +589,7 @@ int main(void)
 		HERE_TEST(files_that_are_no_session_are_not_listed),
 		HERE_TEST(lines_that_make_no_sense_do_not_hide_a_session),
 		HERE_TEST(a_dump_is_the_file_byte_for_byte),
+		HERE_TEST(a_session_of_two_branches_is_carried_as_it_is),
 		HERE_TEST(a_dump_put_in_under_another_name_leaves_the_first_alone),
 		HERE_TEST(putting_one_in_again_moves_it_to_where_the_agent_works),
 		HERE_TEST(a_dump_of_another_cli_is_refused_and_nothing_is_put_in),
