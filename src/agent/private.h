@@ -20,6 +20,15 @@ struct sba_secrets {
 	const struct sba_redact *key; /* the relay's; lent; NULL: none */
 };
 
+/* A writing of the state that is under way, or was. */
+struct sba_ahead {
+	struct sba_sandbox *sandbox;
+	pthread_t thread;
+	bool running;
+	char *text; /* NULL: none */
+	int rc;     /* once it does not run */
+};
+
 struct sba_agent {
 	struct sba_sandbox *sandbox;
 	const struct sba_driver *driver;
@@ -42,9 +51,10 @@ struct sba_agent {
 	bool state_known;                     /* the fields below were read or set */
 	char session[SBA_SESSION_ID_MAX + 1]; /* the main line; "" before the first turn */
 	int64_t turns;
-	char files[SBA_FILES_MARK];   /* which of the driver's files are in the sandbox */
-	char *home;                   /* of the sandbox's user; NULL: not asked yet */
-	json_t *memory;               /* of sessions, by id, the last used one last; NULL: none */
+	char files[SBA_FILES_MARK]; /* which of the driver's files are in the sandbox */
+	char *home;                 /* of the sandbox's user; NULL: not asked yet */
+	json_t *memory;             /* of sessions, by id, the last used one last; NULL: none */
+	struct sba_ahead ahead;
 	struct sba_lock *screen_lock; /* while a screen is open */
 	bool screen_model;            /* its way to the model is open */
 };
@@ -63,12 +73,26 @@ int sba_agent_set_session(struct sba_agent *a, const char *session, const struct
  * the next one; NULL: nothing. */
 int sba_agent_save_turn(struct sba_agent *a, const char *kept, const struct sba_usage *usage,
 			struct sba_error *err) SBA_MUST_CHECK;
+/* Begins to write what that would, after so many turns. Whatever changes the state, and
+ * sba_ahead_end(), waits for it; the same again is then no work. */
+void sba_agent_save_ahead(struct sba_agent *a, int64_t turns, const char *kept,
+			  const struct sba_usage *usage);
 /* All zero for a session that nothing is remembered of; the caller frees .kept. */
 int sba_agent_recall(const struct sba_agent *a, const char *session, struct sba_memory *ret,
 		     struct sba_error *err) SBA_MUST_CHECK;
 /* Of a session that is not the main one; NULL: forgets it. */
 int sba_agent_remember(struct sba_agent *a, const char *session, const struct sba_memory *m,
 		       struct sba_error *err) SBA_MUST_CHECK;
+
+int sba_agent_write_state(struct sba_sandbox *s, const char *text,
+			  struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- ahead.c ---- */
+
+void sba_ahead_begin(struct sba_ahead *h, struct sba_sandbox *s, char *take_text);
+/* Waits for what is under way, and forgets it. Whether that text was written. */
+bool sba_ahead_has(struct sba_ahead *h, const char *text);
+void sba_ahead_end(struct sba_ahead *h);
 
 /* ---- command.c ---- */
 

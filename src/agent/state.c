@@ -129,29 +129,51 @@ int sba_agent_load_state(struct sba_agent *a, struct sba_error *err)
 	return 0;
 }
 
-/* Writes it, and only then believes it. m: of `session`; NULL: as it is. */
-static int write_state(struct sba_agent *a, const char *session, int64_t turns, const char *of,
-		       const struct sba_memory *m, struct sba_error *err)
+int sba_agent_write_state(struct sba_sandbox *s, const char *text, struct sba_error *err)
+{
+	return sba_sandbox_write_small(s, STATE_PATH, text, strlen(text), 0644, err);
+}
+
+struct state {
+	const char *session;
+	int64_t turns;
+	const char *of; /* the session that m is of; NULL: what is remembered stays */
+	const struct sba_memory *m;
+};
+
+static int state_text(const struct sba_agent *a, const struct state *to, json_t **ret_memory,
+		      char **ret_text, struct sba_error *err)
 {
 	SBA_JSON json_t *all = a->memory ? json_copy(a->memory) : json_object();
-	int rc = !all ? sba_fail_nomem(err) : of ? put_memory(all, of, m, err) : 0;
+	int rc = !all ? sba_fail_nomem(err) : to->of ? put_memory(all, to->of, to->m, err) : 0;
 	if (rc < 0)
 		return rc;
 	SBA_JSON json_t *j = json_pack("{s:i, s:s, s:s, s:I, s:s, s:O}", "v", 1, "agent",
-				       a->driver->name, "session", session, "turns",
-				       (json_int_t)turns, "files", a->files, "sessions", all);
-	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
+				       a->driver->name, "session", to->session, "turns",
+				       (json_int_t)to->turns, "files", a->files, "sessions", all);
+	char *text = j ? sba_json_dump(j) : NULL;
 	if (!text)
 		return sba_fail_nomem(err);
-	if (!a->one_turn)
-		rc = sba_sandbox_write_small(a->sandbox, STATE_PATH, text, strlen(text), 0644, err);
+	*ret_memory = sba_move(&all);
+	*ret_text = text;
+	return 0;
+}
+
+/* Writes it, and only then believes it. */
+static int write_state(struct sba_agent *a, const struct state *to, struct sba_error *err)
+{
+	SBA_JSON json_t *all = NULL;
+	SBA_FREE char *text = NULL;
+	int rc = state_text(a, to, &all, &text, err);
+	if (rc == 0 && !a->one_turn && !sba_ahead_has(&a->ahead, text))
+		rc = sba_agent_write_state(a->sandbox, text, err);
 	if (rc < 0)
 		return rc;
 	json_decref(a->memory);
 	a->memory = sba_move(&all);
-	if (session != a->session)
-		snprintf(a->session, sizeof(a->session), "%s", session);
-	a->turns = turns;
+	if (to->session != a->session)
+		snprintf(a->session, sizeof(a->session), "%s", to->session);
+	a->turns = to->turns;
 	a->state_known = true;
 	return 0;
 }
@@ -165,28 +187,35 @@ int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_er
 		a->turns++;
 		return 0;
 	}
-	return write_state(a, session, a->turns + 1, NULL, NULL, err);
+	return write_state(a, &(struct state){ session, a->turns + 1, NULL, NULL }, err);
 }
 
 int sba_agent_set_session(struct sba_agent *a, const char *session, const struct sba_memory *m,
 			  struct sba_error *err)
 {
-	return write_state(a, session, a->turns, m ? session : NULL, m, err);
+	return write_state(a, &(struct state){ session, a->turns, m ? session : NULL, m }, err);
 }
 
 int sba_agent_remember(struct sba_agent *a, const char *session, const struct sba_memory *m,
 		       struct sba_error *err)
 {
-	return write_state(a, a->session, a->turns, session, m, err);
+	return write_state(a, &(struct state){ a->session, a->turns, session, m }, err);
 }
 
-static void add_usage(struct sba_usage *to, const struct sba_usage *more)
+/* What is remembered of the main session after one more turn; the caller frees .kept. */
+static int after_turn(const struct sba_agent *a, const char *kept, const struct sba_usage *usage,
+		      struct sba_memory *ret, struct sba_error *err)
 {
-	to->input += more->input;
-	to->cached_input += more->cached_input;
-	to->output += more->output;
-	to->reasoning += more->reasoning;
-	to->cost_usd += more->cost_usd;
+	int rc = sba_agent_recall(a, a->session, ret, err);
+	if (rc < 0)
+		return rc;
+	ret->turns++;
+	sba_usage_add(&ret->usage, usage);
+	if (!kept)
+		return 0;
+	free(ret->kept);
+	ret->kept = strdup(kept);
+	return ret->kept ? 0 : sba_fail_nomem(err);
 }
 
 int sba_agent_save_turn(struct sba_agent *a, const char *kept, const struct sba_usage *usage,
@@ -195,18 +224,27 @@ int sba_agent_save_turn(struct sba_agent *a, const char *kept, const struct sba_
 	struct sba_memory m = { 0 };
 	if (!a->session[0])
 		return 0;
-	int rc = sba_agent_recall(a, a->session, &m, err);
-	if (rc < 0)
-		return rc;
-	m.turns++;
-	add_usage(&m.usage, usage);
-	if (kept) {
-		free(m.kept);
-		m.kept = strdup(kept);
-		rc = m.kept ? 0 : sba_fail_nomem(err);
-	}
+	int rc = after_turn(a, kept, usage, &m, err);
 	if (rc == 0)
-		rc = write_state(a, a->session, a->turns, a->session, &m, err);
+		rc = write_state(a, &(struct state){ a->session, a->turns, a->session, &m }, err);
 	free(m.kept);
 	return rc;
+}
+
+void sba_agent_save_ahead(struct sba_agent *a, int64_t turns, const char *kept,
+			  const struct sba_usage *usage)
+{
+	struct sba_memory m = { 0 };
+	SBA_JSON json_t *all = NULL;
+	SBA_FREE char *text = NULL;
+	if (a->one_turn || !a->session[0])
+		return;
+	int rc = after_turn(a, kept, usage, &m, NULL);
+	if (rc == 0)
+		rc = state_text(a, &(struct state){ a->session, turns, a->session, &m }, &all,
+				&text, NULL);
+	free(m.kept);
+	/* Without memory for it now it is written at the end. */
+	if (rc == 0)
+		sba_ahead_begin(&a->ahead, a->sandbox, sba_move(&text));
 }

@@ -24,12 +24,14 @@ static void feed_line(struct sba_turn *t, const char *line, size_t len)
 	/* The queue's only failure is memory, which the next event meets again. */
 	if (sba_stream_line(t->stream, line, len) != 0)
 		sba_log("agent", "an event was lost: out of memory");
-	/* Some go on after what looked like the end: a compaction, a late message. */
-	if (!sba_stream_done(t->stream))
-		t->done_ms = 0;
-	else if (!t->done_ms)
-		t->done_ms = sba_now_ms();
 	sba_turn_keep_session(t);
+	/* Some go on after what looked like the end: a compaction, a late message. */
+	if (!sba_stream_done(t->stream)) {
+		t->done_ms = 0;
+	} else if (!t->done_ms) {
+		t->done_ms = sba_now_ms();
+		sba_turn_keep_ahead(t);
+	}
 }
 
 /* Cuts the piece under way into lines until one gives events. */

@@ -185,6 +185,16 @@ void sba_turn_keep_session(struct sba_turn *t)
 		sba_log("agent", "%s", t->state_error.text);
 }
 
+void sba_turn_keep_ahead(struct sba_turn *t)
+{
+	struct sba_agent *a = t->agent;
+	if (t->aside || t->state_rc < 0)
+		return;
+	/* A turn counts once its session is known to be the one that it goes on with. */
+	int64_t turns = t->session_kept ? a->turns : a->turns + 1;
+	sba_agent_save_ahead(a, turns, sba_stream_kept(t->stream), sba_stream_used(t->stream));
+}
+
 static void keep_state(struct sba_turn *t)
 {
 	if (t->result.verdict == SBA_VERDICT_SANDBOX_BROKEN ||
@@ -223,6 +233,9 @@ void sba_turn_clear_up(struct sba_turn *t)
 	if (*t->scratch && sba_agent_inside(t->agent, &in, NULL) == 0)
 		sba_agent_scratch_drop(&in, t->scratch);
 	t->scratch[0] = '\0';
+	/* Nothing of this turn is written once another may have begun. */
+	if (t->lock)
+		sba_ahead_end(&t->agent->ahead);
 	sba_lock_free(sba_move(&t->lock));
 }
 

@@ -101,5 +101,9 @@ bool sba_stream_done(const struct sba_stream *s);
 bool sba_stream_stuck(const struct sba_stream *s);
 /* The session id, NULL until known. */
 const char *sba_stream_session(const struct sba_stream *s);
+/* Of the turn so far; lent until the next line. */
+const struct sba_usage *sba_stream_used(const struct sba_stream *s);
+/* Saturating; what is negative is left out. */
+void sba_usage_add(struct sba_usage *sum, const struct sba_usage *more);
 
 #endif

@@ -147,8 +147,6 @@ const char *sba_stream_open_tool(const struct sba_stream *s, const char *call_id
 const char *sba_stream_open_path(const struct sba_stream *s, const char *call_id);
 int sba_stream_file_change(struct sba_stream *s, const char *path, const char *change);
 
-/* Saturating; what is negative is left out. */
-void sba_usage_add(struct sba_usage *sum, const struct sba_usage *more);
 /* Adds to the turn's usage and emits the sum. */
 int sba_stream_usage(struct sba_stream *s, const struct sba_usage *more);
 

@@ -158,6 +158,11 @@ bool sba_stream_stuck(const struct sba_stream *s)
 	return s->stuck;
 }
 
+const struct sba_usage *sba_stream_used(const struct sba_stream *s)
+{
+	return &s->usage;
+}
+
 const char *sba_stream_session(const struct sba_stream *s)
 {
 	return s->session[0] ? s->session : NULL;
