@@ -107,6 +107,21 @@ int sba_buf_check(const struct sba_buf *b, const char *what, struct sba_error *e
  * afterwards. The caller frees. */
 char *sba_buf_take(struct sba_buf *b);
 
+/* ---- room for bytes in passing (passage.c) ---- */
+
+/* A connection's buffer: small while little passes through it, large while much
+ * does. A hundred idle connections must not cost a hundred large ones. */
+struct sba_passage {
+	char *data;
+	size_t size; /* 0 before the first fit */
+	size_t max;
+	unsigned calm;
+};
+/* To be called now and then, with how much of it was used since: grows or shrinks
+ * as that asks for. The first `used` bytes stay. Without memory it stays as it is. */
+void sba_passage_fit(struct sba_passage *p, size_t used);
+void sba_passage_fini(struct sba_passage *p);
+
 /* ---- strings, numbers, units (str.c) ---- */
 
 /* Length of the valid UTF-8 sequence at s (1..4), 0 if invalid or cut. */

@@ -40,6 +40,7 @@ enum {
 	SBA_CHANNEL_CONTROL_MS = 10 * 1000,
 	SBA_CHANNEL_SILENCE_MS = 15 * 1000,   /* without a byte: the channel is lost */
 	SBA_CHANNEL_SEND_MAX = 256 * SBA_KIB, /* accepted from a caller and not yet framed */
+	SBA_CHANNEL_OUT_MAX = 256 * SBA_KIB,  /* framed and not yet written */
 	SBA_CHANNEL_GOODBYE_MS = 200,         /* for the last frames to go out */
 
 	/* files in and out */

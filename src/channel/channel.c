@@ -79,20 +79,26 @@ static int say_hello(struct sba_channel *c, struct sba_until until, struct sba_e
 
 int sba_channel_make(struct sba_link *take_link, struct sba_channel **ret, struct sba_error *err)
 {
-	struct sba_channel *c = malloc(sizeof(*c));
+	struct sba_channel *c = calloc(1, sizeof(*c));
 	if (!c) {
 		if (take_link)
 			take_link->ops->close(take_link);
 		return sba_fail_nomem(err);
 	}
-	memset(c, 0, offsetof(struct sba_channel, out));
 	c->link = take_link;
 	c->spare = SPARE_WINDOW;
+	c->out.max = SBA_CHANNEL_OUT_MAX;
+	sba_passage_fit(&c->out, 0);
 	pthread_mutex_init(&c->lock, NULL);
 	sba_buf_init(&c->preamble, SBA_EXEC_OOB_TEXT_MAX);
 	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int rc = c->wake_fd < 0 ? sba_fail_errno(err, SBA_EIO, errno, "channel: event descriptor")
-				: sba_h2_open(c, err);
+	int rc = 0;
+	if (c->wake_fd < 0)
+		rc = sba_fail_errno(err, SBA_EIO, errno, "channel: event descriptor");
+	if (rc == 0 && c->out.size == 0)
+		rc = sba_fail_nomem(err);
+	if (rc == 0)
+		rc = sba_h2_open(c, err);
 	if (rc < 0) {
 		sba_channel_close(c);
 		return rc;
@@ -212,6 +218,7 @@ void sba_channel_close(struct sba_channel *c)
 	while (c->streams)
 		sba_channel_stream_free(c->streams);
 	nghttp2_session_del(c->h2);
+	sba_passage_fini(&c->out);
 	sba_buf_fini(&c->preamble);
 	sba_cleanup_close(&c->wake_fd);
 	pthread_mutex_destroy(&c->lock);

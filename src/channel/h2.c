@@ -250,11 +250,10 @@ static int on_send_data(nghttp2_session *h2, nghttp2_frame *frame, const uint8_t
 			size_t length, nghttp2_data_source *src, void *user)
 {
 	struct sba_channel *c = user;
-	size_t room;
 	(void)h2;
 	(void)frame;
 	(void)src;
-	memcpy(sba_channel_out_tail(c, &room), head, FRAME_HEAD);
+	memcpy(c->out.data + c->out_len, head, FRAME_HEAD);
 	c->out_len += FRAME_HEAD + length;
 	return 0;
 }

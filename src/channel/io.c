@@ -19,13 +19,14 @@ enum {
 
 unsigned char *sba_channel_out_tail(struct sba_channel *c, size_t *ret_room)
 {
-	if (c->out_at > 0 && sizeof(c->out) - c->out_len < 2 * SBA_CHANNEL_FRAME_MAX) {
-		memmove(c->out, c->out + c->out_at, c->out_len - c->out_at);
+	if (c->out.size - c->out_len < 2 * SBA_CHANNEL_FRAME_MAX) {
+		memmove(c->out.data, c->out.data + c->out_at, c->out_len - c->out_at);
 		c->out_len -= c->out_at;
 		c->out_at = 0;
+		sba_passage_fit(&c->out, c->out_len);
 	}
-	*ret_room = sizeof(c->out) - c->out_len;
-	return c->out + c->out_len;
+	*ret_room = c->out.size - c->out_len;
+	return (unsigned char *)c->out.data + c->out_len;
 }
 
 /* ---- reading ---- */
@@ -95,14 +96,15 @@ static int read_link(struct sba_channel *c, struct sba_error *err)
 static int flush(struct sba_channel *c, struct sba_error *err)
 {
 	while (c->out_at < c->out_len) {
-		ssize_t n = c->link->ops->write(c->link, c->out + c->out_at, c->out_len - c->out_at,
-						err);
+		ssize_t n = c->link->ops->write(c->link, c->out.data + c->out_at,
+						c->out_len - c->out_at, err);
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
 			return 0;
 		c->out_at += (size_t)n;
 	}
+	sba_passage_fit(&c->out, c->out_len);
 	c->out_at = c->out_len = 0;
 	return 0;
 }

@@ -194,8 +194,6 @@ struct sba_channel_stat sba_file_get_stat(const unsigned char *from);
 
 /* ---- the channel ---- */
 
-enum { SBA_CHANNEL_OUT_SIZE = 256 * SBA_KIB };
-
 struct sba_channel {
 	struct sba_link *link;
 	nghttp2_session *h2;
@@ -223,7 +221,7 @@ struct sba_channel {
 	size_t out_at, out_len;
 	struct pollfd polls[2 + SBA_CHANNEL_STREAMS_MAX];
 	struct sba_channel_stream *polled[2 + SBA_CHANNEL_STREAMS_MAX];
-	unsigned char out[SBA_CHANNEL_OUT_SIZE];
+	struct sba_passage out;
 };
 
 /* One without a thread; takes the link (NULL: none), even on failure. */

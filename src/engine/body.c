@@ -71,8 +71,8 @@ static ssize_t take_chunked(struct sba_body *b, char *buf, size_t size, struct s
 	const char *payload;
 	size_t len;
 	size_t lent = w->len < size ? w->len : size;
-	ssize_t n =
-		sba_chunked_feed(&b->chunked, w->in + w->at, lent, &payload, &len, &b->ended, err);
+	ssize_t n = sba_chunked_feed(&b->chunked, w->room.data + w->at, lent, &payload, &len,
+				     &b->ended, err);
 	if (n < 0)
 		return n;
 	memcpy(buf, payload, len);
@@ -90,7 +90,7 @@ static ssize_t take_plain(struct sba_body *b, char *buf, size_t size)
 		b->left -= len;
 		b->ended = b->left == 0;
 	}
-	memcpy(buf, w->in + w->at, len);
+	memcpy(buf, w->room.data + w->at, len);
 	sba_wire_consume(w, len);
 	return (ssize_t)len;
 }

@@ -295,8 +295,8 @@ static ssize_t decode(struct sba_exec *x, enum sba_exec_stream *stream, const ch
 		int type;
 		size_t len;
 		const char *payload;
-		ssize_t n = sba_frames_feed(&x->frames, w->in + w->at, w->len, &type, &payload,
-					    &len, err);
+		ssize_t n = sba_frames_feed(&x->frames, w->room.data + w->at, w->len, &type,
+					    &payload, &len, err);
 		if (n < 0)
 			return n;
 		sba_wire_consume(w, (size_t)n);

@@ -106,8 +106,9 @@ struct sba_wire {
 	uint64_t written; /* of the request under way */
 	bool heard;       /* a byte of the answer came */
 	bool whole;       /* the request went out whole */
-	size_t at, len;   /* the unread bytes are in[at .. at + len) */
-	char in[SBA_ENGINE_RECEIVE_BUFFER];
+	size_t at, len;   /* the unread bytes are room.data[at .. at + len) */
+	size_t used;      /* of the room, by the last fill */
+	struct sba_passage room;
 };
 
 int sba_wire_open(struct sba_engine *e, struct sba_until until, struct sba_wire **ret,

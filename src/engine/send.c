@@ -99,7 +99,7 @@ int sba_wire_take_head(struct sba_wire *w, struct sba_http_head *ret, bool *cont
 {
 	while (w->len > 0) {
 		struct sba_http_head h;
-		ssize_t n = sba_http_head_parse(w->in + w->at, w->len, &h, err);
+		ssize_t n = sba_http_head_parse(w->room.data + w->at, w->len, &h, err);
 		if (n <= 0)
 			return (int)n;
 		sba_wire_consume(w, (size_t)n);

@@ -12,10 +12,10 @@
 int sba_wire_open(struct sba_engine *e, struct sba_until until, struct sba_wire **ret,
 		  struct sba_error *err)
 {
-	struct sba_wire *w = malloc(sizeof(*w));
+	struct sba_wire *w = calloc(1, sizeof(*w));
 	if (!w)
 		return sba_fail_nomem(err);
-	memset(w, 0, offsetof(struct sba_wire, in)); /* the buffer itself needs no clearing */
+	w->room.max = SBA_ENGINE_RECEIVE_BUFFER;
 	int rc = e->ssh ? sba_ssh_connect(e->ssh, until, &w->t, err)
 			: sba_transport_open(&e->address, e->tls, until, &w->t, err);
 	if (rc < 0) {
@@ -31,19 +31,33 @@ void sba_wire_close(struct sba_wire *w)
 	if (!w)
 		return;
 	w->t->ops->close(w->t);
+	sba_passage_fini(&w->room);
 	free(w);
+}
+
+static int make_room(struct sba_wire *w, struct sba_error *err)
+{
+	if (w->len > 0 && w->at > 0)
+		memmove(w->room.data, w->room.data + w->at, w->len);
+	w->at = 0;
+	sba_passage_fit(&w->room, w->used > w->len ? w->used : w->len);
+	w->used = 0;
+	if (w->room.size == 0)
+		return sba_fail_nomem(err);
+	if (w->len == w->room.size)
+		return sba_fail(err, SBA_EPROTO, "the engine's answer does not fit the buffer");
+	return 0;
 }
 
 ssize_t sba_wire_fill(struct sba_wire *w, struct sba_error *err)
 {
-	if (w->len > 0 && w->at > 0)
-		memmove(w->in, w->in + w->at, w->len);
-	w->at = 0;
-	if (w->len == sizeof(w->in))
-		return sba_fail(err, SBA_EPROTO, "the engine's answer does not fit the buffer");
-	ssize_t n = w->t->ops->read(w->t, w->in + w->len, sizeof(w->in) - w->len, err);
+	int rc = make_room(w, err);
+	if (rc < 0)
+		return rc;
+	ssize_t n = w->t->ops->read(w->t, w->room.data + w->len, w->room.size - w->len, err);
 	if (n > 0) {
 		w->len += (size_t)n;
+		w->used = w->len;
 		w->heard = true;
 	}
 	return n;
@@ -105,6 +119,9 @@ struct sba_wire *sba_pool_take(struct sba_engine *e)
 
 void sba_pool_put(struct sba_engine *e, struct sba_wire *w)
 {
+	/* It may serve a stream of little next, and for long. */
+	sba_passage_fini(&w->room);
+	w->used = 0;
 	pthread_mutex_lock(&e->lock);
 	if (e->n_idle < SBA_ARRAY_LEN(e->idle)) {
 		e->idle[e->n_idle++] = w;
