@@ -145,6 +145,38 @@ SBA_API int sba_changes_apply(struct sba_changes *c, const char *dir,
 			      const struct sba_apply_options *options,
 			      struct sba_apply_report *ret_report, struct sba_error *err);
 
+/* ---- commits that were made inside ---- */
+
+/* Zero means the default everywhere. */
+struct sba_commits_options {
+	const char *branch; /* here; NULL: "sandbox-agent/NAME", NAME the sandbox's */
+	bool force;         /* in place of commits that those inside are not built on */
+	bool check;         /* only tells how many there are, as the git inside says */
+	uint64_t max_size;  /* bytes of all that is sent; default 1 GiB */
+	int64_t timeout_ms; /* default: the engine handle's */
+	uint64_t reserved[8];
+};
+
+struct sba_commits_report {
+	char branch[256];     /* that leads to them; commits 0: that has them already, or "" */
+	char commit[65];      /* HEAD inside, in hex; "": there is none */
+	char old[65];         /* what the branch was before; "": it is new */
+	uint64_t commits;     /* that were in no branch here; 0: nothing has changed */
+	uint64_t uncommitted; /* files inside that are not as in the last commit */
+	uint64_t reserved[8];
+};
+
+/* Takes the commits of HEAD of the workspace, as far as they are not here, into a branch of
+ * the repository that dir, a folder of this host, is in. They are packed by the git inside
+ * and taken by the git here, which checks every object as a hostile server's; hooks and
+ * configuration stay where they are. Neither the work tree nor a branch that is checked out
+ * is touched. SBA_EREFUSED: there is no repository or no git, here or inside, or the branch
+ * is checked out. SBA_ECONFLICT: the branch has commits that those inside are not built on.
+ * SBA_EPROTO: what came does not pass. SBA_ELIMIT. *ret_report may be NULL. Blocks. */
+SBA_API int sba_sandbox_fetch_commits(struct sba_sandbox *s, const char *dir,
+				      const struct sba_commits_options *options,
+				      struct sba_commits_report *ret_report, struct sba_error *err);
+
 #ifdef __cplusplus
 }
 #endif

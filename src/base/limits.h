@@ -117,6 +117,9 @@ enum {
 	SBA_HASHED_MAX = 50 * SBA_MIB,           /* a larger file is known by size and time */
 	SBA_LISTS_MAX = 4 * SBA_MIB,             /* names of lists that are kept */
 	SBA_DIFF_LINES_MAX = 1000 * 1000,        /* of both sides of a text */
+	SBA_BUNDLE_MAX = 1024 * SBA_MIB,         /* commits of a sandbox, packed */
+	SBA_BUNDLE_HEAD_MAX = 64 * SBA_KIB,      /* what stands in front of the pack */
+	SBA_REFS_MAX = 4 * SBA_MIB,              /* names of commits that a sandbox is told */
 	SBA_TURN_CHANGES_MAX = 10 * 1000,        /* files told of at the end of a turn */
 	SBA_TURN_DIFF_MAX = 256 * SBA_KIB,       /* the diff of one of them */
 	SBA_TURN_DIFFS_MAX = 16 * SBA_MIB,       /* and of all of them */

@@ -55,14 +55,14 @@ static int clean_environment(struct sba_strv *ret, struct sba_error *err)
 	return rc;
 }
 
-static int spawn(const char *const *argv, int out_fd, pid_t *ret, struct sba_error *err)
+static int spawn(const char *const *argv, int in_fd, int out_fd, pid_t *ret, struct sba_error *err)
 {
 	SBA_STRV struct sba_strv env = { 0 };
 	int rc = clean_environment(&env, err);
 	if (rc < 0)
 		return rc;
 	const struct sba_spawn git = {
-		.argv = argv, .env = env.v, .in = SBA_SPAWN_NULL, .out = out_fd, .err = out_fd
+		.argv = argv, .env = env.v, .in = in_fd, .out = out_fd, .err = out_fd
 	};
 	int e = sba_child_spawn(&git, ret);
 	return e ? sba_fail_errno(err, e == ENOENT ? SBA_ENOTFOUND : SBA_EIO, e, "git") : 0;
@@ -78,8 +78,8 @@ static int reap(pid_t pid)
 	return got == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-int sba_git_run(const char *dir, const char *const *args, struct sba_until until,
-		struct sba_buf *ret, struct sba_error *err)
+int sba_git_feed(const char *dir, const char *const *args, int in_fd, struct sba_until until,
+		 struct sba_buf *ret, struct sba_error *err)
 {
 	/* The caller named this folder: whose it is does not matter, but no program
 	 * that its configuration names is run. */
@@ -99,7 +99,7 @@ int sba_git_run(const char *dir, const char *const *args, struct sba_until until
 	if (pipe2(pipe_fd, O_CLOEXEC) < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "git: pipe");
 	pid_t pid;
-	int rc = spawn(argv, pipe_fd[1], &pid, err);
+	int rc = spawn(argv, in_fd, pipe_fd[1], &pid, err);
 	close(pipe_fd[1]);
 	if (rc == 0) {
 		rc = read_all(pipe_fd[0], until, ret, err);
@@ -110,6 +110,12 @@ int sba_git_run(const char *dir, const char *const *args, struct sba_until until
 	}
 	close(pipe_fd[0]);
 	return rc;
+}
+
+int sba_git_run(const char *dir, const char *const *args, struct sba_until until,
+		struct sba_buf *ret, struct sba_error *err)
+{
+	return sba_git_feed(dir, args, SBA_SPAWN_NULL, until, ret, err);
 }
 
 /* ---- files ---- */

@@ -10,6 +10,9 @@
  * repository could name is executed. */
 int sba_git_run(const char *dir, const char *const *args, struct sba_until until,
 		struct sba_buf *ret, struct sba_error *err) SBA_MUST_CHECK;
+/* The same with a descriptor, lent, as its stdin. */
+int sba_git_feed(const char *dir, const char *const *args, int in_fd, struct sba_until until,
+		 struct sba_buf *ret, struct sba_error *err) SBA_MUST_CHECK;
 
 /* The files of the work tree at dir that are tracked or not ignored, those of
  * nested repositories included, relative to dir: 1; 0 where there is no
