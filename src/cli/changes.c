@@ -242,12 +242,59 @@ int cli_changes_apply(struct cli *cli, struct sba_changes *c, const char *dir, b
 	return rc;
 }
 
+/* ---- commits ---- */
+
+static void tell_commits(struct cli *cli, const struct cli_commits *o,
+			 const struct sba_commits_report *r)
+{
+	char count[32];
+	const char *s = r->commits == 1 ? "" : "s";
+	if (r->commits)
+		cli_note(cli, "%s %s commit%s into branch %s%s%s%s",
+			 o->check ? "would take" : "took", cli_thousands(r->commits, count), s,
+			 r->branch, *r->old ? "" : " (new)", o->check ? "" : ":  git merge ",
+			 o->check ? "" : r->branch);
+	else if (*r->branch)
+		cli_note(cli, "no new commits: what is inside is in %s here", r->branch);
+	else
+		cli_note(cli, "no commit was made inside");
+	if (r->uncommitted)
+		cli_note(cli, "%llu uncommitted file%s inside: `apply` without --commits takes %s",
+			 (unsigned long long)r->uncommitted, r->uncommitted == 1 ? "" : "s",
+			 r->uncommitted == 1 ? "it" : "them");
+}
+
+int cli_changes_commits(struct cli *cli, struct sba_sandbox *s, const struct cli_commits *o,
+			struct sba_commits_report *ret, json_t **ret_json, struct sba_error *err)
+{
+	const struct sba_commits_options co = { .branch = o->branch,
+						.force = o->force,
+						.check = o->check };
+	struct sba_commits_report r = { 0 };
+	int rc = cli_settings_timeout(cli, "transfer_timeout",
+				      sba_sandbox_fetch_commits(s, o->dir, &co, &r, err), err);
+	if (rc < 0)
+		return rc;
+	tell_commits(cli, o, &r);
+	*ret = r;
+	*ret_json = json_pack("{s:s, s:I, s:I, s:b}", "dir", o->dir, "commits",
+			      (json_int_t)r.commits, "uncommitted", (json_int_t)r.uncommitted,
+			      "fetched", r.commits > 0 && !o->check);
+	if (*r.branch)
+		json_object_set_new(*ret_json, "branch", json_string(r.branch));
+	if (*r.commit)
+		json_object_set_new(*ret_json, "commit", json_string(r.commit));
+	if (*r.old)
+		json_object_set_new(*ret_json, "old", json_string(r.old));
+	return 0;
+}
+
 /* ---- the commands ---- */
 
 struct changes_options {
 	int64_t turn;
-	const char *output;
-	bool check;
+	const char *output, *branch;
+	bool check, commits, force;
 };
 
 #define FIELD(name) offsetof(struct changes_options, name)
@@ -267,6 +314,12 @@ static const struct cli_option patch_options[] = {
 static const struct cli_option apply_options[] = {
 	TURN_OPTION,
 	{ "check", 0, CLI_FLAG, NULL, "only says whether it would do", FIELD(check), 0 },
+	{ "commits", 0, CLI_FLAG, NULL, "takes the commits made inside into a branch instead",
+	  FIELD(commits), 0 },
+	{ "branch", 0, CLI_STRING, "BRANCH", "with --commits: which one (sandbox-agent/NAME)",
+	  FIELD(branch), 0 },
+	{ "force", 0, CLI_FLAG, NULL, "with --commits: in place of what the branch has",
+	  FIELD(force), 0 },
 	{ 0 },
 };
 
@@ -316,6 +369,37 @@ static int run_patch(struct cli *cli, const void *options, const struct cli_args
 	return end(cli, s, c, rc, &err);
 }
 
+static int check_apply(const struct changes_options *o, struct sba_error *err)
+{
+	if (o->commits && o->turn)
+		return cli_fail(err, SBA_EINVAL, NULL,
+				"--commits takes all that are new: no --turn");
+	if (!o->commits && (o->branch || o->force))
+		return cli_fail(err, SBA_EINVAL, "as in:  apply NAME --commits --branch work",
+				"--%s is for --commits", o->branch ? "branch" : "force");
+	return 0;
+}
+
+static int take_commits(struct cli *cli, const struct changes_options *o, const char *name,
+			const char *dir)
+{
+	const struct cli_commits c = {
+		.dir = dir, .branch = o->branch, .force = o->force, .check = o->check
+	};
+	struct sba_commits_report r;
+	struct sba_sandbox *s = NULL;
+	json_t *j = NULL;
+	struct sba_error err;
+	int rc = cli_sandbox(cli, name, &s, &err);
+	if (rc == 0)
+		rc = cli_changes_commits(cli, s, &c, &r, &j, &err);
+	if (cli->json && j)
+		cli_json_first(j);
+	else
+		json_decref(j);
+	return end(cli, s, NULL, rc, &err);
+}
+
 static int run_apply(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	const struct changes_options *o = options;
@@ -324,7 +408,11 @@ static int run_apply(struct cli *cli, const void *options, const struct cli_args
 	struct sba_changes *c = NULL;
 	json_t *j = NULL;
 	struct sba_error err;
-	int rc = open_changes(cli, args->v[0], o, &s, &c, &err);
+	int rc = check_apply(o, &err);
+	if (rc == 0 && o->commits)
+		return take_commits(cli, o, args->v[0], dir);
+	if (rc == 0)
+		rc = open_changes(cli, args->v[0], o, &s, &c, &err);
 	if (rc == 0)
 		rc = cli_changes_apply(cli, c, dir, o->check, &j, &err);
 	if (cli->json && j)
@@ -368,7 +456,10 @@ const struct cli_command cli_command_apply = {
 	.help = "the same done to a folder here (default: this one)",
 	.more = "All of it or nothing: where a file here is not what it was when the workspace "
 		"was\n"
-		"copied in, that is told, and nothing is changed. What is here already is fine.",
+		"copied in, that is told, and nothing is changed. What is here already is fine.\n"
+		"With --commits: the commits that were made inside, into a branch of the "
+		"repository\n"
+		"that DIR is in, and nothing else is touched.",
 	.example = "sandbox-agent apply brave-otter .",
 	.tables = { apply_options },
 	.options_size = sizeof(struct changes_options),

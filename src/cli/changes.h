@@ -13,4 +13,13 @@ int cli_changes_patch(struct cli *cli, struct sba_changes *c, const char *path,
 int cli_changes_apply(struct cli *cli, struct sba_changes *c, const char *dir, bool check,
 		      json_t **ret_json, struct sba_error *err);
 
+/* Commits made inside, for the repository that dir is in. */
+struct cli_commits {
+	const char *dir, *branch;
+	bool force, check;
+};
+/* What became of them is told; *ret_json is the caller's. */
+int cli_changes_commits(struct cli *cli, struct sba_sandbox *s, const struct cli_commits *o,
+			struct sba_commits_report *ret, json_t **ret_json, struct sba_error *err);
+
 #endif

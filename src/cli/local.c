@@ -22,6 +22,7 @@ static int check_options(const struct cli_args *args, struct sba_error *err)
 					      "keepalive", "max-lifetime",
 					      "keep",      "keep-on-failure",
 					      "apply",     "patch",
+					      "commits",   "branch",
 					      "tag",       "ca-file" };
 	for (size_t i = 0; i < CLI_LEN(others); i++) {
 		if (cli_given(args, others[i]))

@@ -11,8 +11,8 @@
 struct run_options {
 	struct cli_spawn spawn; /* first: its table counts from here */
 	struct cli_list get;
-	const char *patch;
-	bool apply, keep, keep_on_failure;
+	const char *patch, *branch;
+	bool apply, commits, keep, keep_on_failure;
 	struct cli_local local;
 };
 
@@ -25,6 +25,10 @@ static const struct cli_option run_options[] = {
 	  FIELD(apply), 0 },
 	{ "patch", 0, CLI_STRING, "FILE", "writes what changed as a patch for git (-: stdout)",
 	  FIELD(patch), 0 },
+	{ "commits", 0, CLI_FLAG, NULL,
+	  "takes the commits made inside into a branch of the --workspace", FIELD(commits), 0 },
+	{ "branch", 0, CLI_STRING, "BRANCH", "with --commits: which one (sandbox-agent/NAME)",
+	  FIELD(branch), 0 },
 	{ "keep-on-failure", 0, CLI_FLAG, NULL,
 	  "keeps the sandbox where it fails, whether or not its workspace has changed",
 	  FIELD(keep_on_failure), 0 },
@@ -222,37 +226,86 @@ static int apply_home(struct cli *cli, const struct run_options *o, struct sba_c
 	return rc;
 }
 
+/* A branch of its own harms nobody: also of what did not end well. */
+static int commits_home(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
+			json_t *result, struct work *w, struct sba_error *err)
+{
+	const char *path;
+	json_t *j = NULL;
+	struct sba_commits_report r;
+	if (!o->commits)
+		return 0;
+	CLI_FREE char *dir = cli_workspace_dir(o->spawn.workspace, &path);
+	const struct cli_commits c = { .dir = dir, .branch = o->branch };
+	int rc = dir ? cli_changes_commits(cli, s, &c, &r, &j, err) : cli_fail_nomem(err);
+	w->home = w->home || (rc == 0 && r.uncommitted == 0);
+	if (result && j)
+		json_object_set(result, "commits", j);
+	json_decref(j);
+	return rc;
+}
+
+/* After a signal every wait of ours ends at once: another handle looks. What it cannot
+ * see is not thrown away. */
+static bool changed_by_then(struct cli *cli, struct sba_sandbox *s)
+{
+	enum { LOOK_MS = 10 * 1000 };
+	const struct sba_engine_options eo = {
+		.host = cli->host, .timeouts = { .session_ms = LOOK_MS, .transfer_ms = LOOK_MS }
+	};
+	struct sba_engine *e = NULL;
+	struct sba_sandbox *again = NULL;
+	struct sba_changes *c = NULL;
+	int rc = sba_engine_open(&eo, &e, NULL);
+	if (rc == 0)
+		rc = sba_sandbox_open(e, cli->prefix, sba_sandbox_info(s)->name, &again, NULL);
+	if (rc == 0)
+		rc = sba_sandbox_changes(again, NULL, &c, NULL);
+	bool changed = rc < 0 ? rc != SBA_ENOTFOUND && rc != SBA_EBROKEN : sba_changes_count(c) > 0;
+	sba_changes_free(c);
+	sba_sandbox_close(again);
+	sba_engine_close(e);
+	return changed;
+}
+
 /* The exit status of bringing it home. */
 static int bring_home(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
 		      json_t *result, struct work *w)
 {
 	struct sba_changes *c = NULL;
 	struct sba_error err;
-	if (!(o->apply || o->patch || o->spawn.workspace) || cli_local_wanted(&o->local) ||
-	    cli_signals_caught())
+	if (!(o->apply || o->patch || o->spawn.workspace) || cli_local_wanted(&o->local))
 		return 0;
+	if (cli_signals_caught()) {
+		w->changed = o->spawn.workspace && changed_by_then(cli, s);
+		return 0;
+	}
 	int rc = sba_sandbox_changes(s, NULL, &c, &err);
 	w->changed = rc < 0 || sba_changes_count(c) > 0;
 	if (rc == 0)
 		rc = patch_home(cli, o, c, w, &err);
 	if (rc == 0)
 		rc = apply_home(cli, o, c, result, w, &err);
+	if (rc == 0)
+		rc = commits_home(cli, o, s, result, w, &err);
 	if (rc == 0 && w->done && w->changed && !w->home && !o->keep && o->get.n == 0)
 		cli_note(cli,
-			 "what changed goes with the sandbox: --apply or --patch FILE brings it "
-			 "home");
+			 "what %s goes with the sandbox: --apply or --patch FILE brings it home",
+			 o->commits ? "no commit has" : "changed");
 	sba_changes_free(c);
 	/* Where the sandbox is gone there is nothing that could be kept. */
 	if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND)
 		w->changed = false;
-	return rc < 0 && (o->apply || o->patch) ? cli_report(cli, &err) : 0;
+	return rc < 0 && (o->apply || o->patch || o->commits) && !cli_signals_caught()
+		       ? cli_report(cli, &err)
+		       : 0;
 }
 
 static bool keeps(const struct run_options *o, const struct work *w, int status)
 {
 	if (o->keep)
 		return true;
-	if (status == 0 || cli_signals_caught())
+	if (status == 0 && !cli_signals_caught())
 		return false;
 	return o->keep_on_failure || (o->spawn.workspace && w->changed && !w->home);
 }
@@ -289,15 +342,18 @@ static int turn_and_files(struct cli *cli, const struct run_options *o, struct s
 /* A failure takes nothing with it that could be of use. */
 static void tell_kept(struct cli *cli, const struct run_options *o, const char *name)
 {
+	const char *path;
 	if (o->keep) {
 		cli_note(cli, "kept: sandbox-agent chat %s \"go on\"", name);
 		return;
 	}
+	CLI_FREE char *dir =
+		o->spawn.workspace ? cli_workspace_dir(o->spawn.workspace, &path) : NULL;
 	fprintf(stderr,
 		"kept: what it has done is in sandbox %s\n"
-		"  look:  sandbox-agent diff %s\n  take:  sandbox-agent apply %s DIR\n"
+		"  look:  sandbox-agent diff %s\n  take:  sandbox-agent apply %s %s\n"
 		"  end:   sandbox-agent rm %s\n",
-		name, name, name, name);
+		name, name, name, dir ? dir : "DIR", name);
 }
 
 static int end(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
@@ -326,6 +382,19 @@ static int end_run(struct cli *cli, const struct run_options *o, struct sba_sand
 	return end(cli, o, s, w, status);
 }
 
+static int check_home(const struct run_options *o, struct sba_error *err)
+{
+	if (o->apply && !o->spawn.workspace)
+		return cli_fail(err, SBA_EINVAL, "as in:  -w . --apply",
+				"--apply: there is no --workspace to apply to");
+	if (o->commits && !o->spawn.workspace)
+		return cli_fail(err, SBA_EINVAL, "as in:  -w . --commits",
+				"--commits: there is no --workspace to take them to");
+	if (o->branch && !o->commits)
+		return cli_fail(err, SBA_EINVAL, NULL, "--branch is for --commits");
+	return 0;
+}
+
 static int run(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	struct run_options o = *(const struct run_options *)options;
@@ -341,9 +410,8 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 		rc = cli_turn_prompt(args->v[1], cli_command_run.example, &prompt, &len, &err);
 	if (rc == 0)
 		rc = check_gets(&o.get, &err);
-	if (rc == 0 && o.apply && !o.spawn.workspace)
-		rc = cli_fail(&err, SBA_EINVAL, "as in:  -w . --apply",
-			      "--apply: there is no --workspace to apply to");
+	if (rc == 0)
+		rc = check_home(&o, &err);
 	if (rc == 0)
 		rc = cli_way_settle(cli, &o.spawn.way, args, args->v[0], NULL, &err);
 	if (rc == 0)
@@ -370,8 +438,9 @@ const struct cli_command cli_command_run = {
 		"Without a PROMPT, on a terminal: the CLI's own screen, inside the sandbox.\n"
 		"The agent `command` is any PROGRAM of the image: it takes the prompt on stdin,\n"
 		"and what it prints is the answer.\n"
-		"Where it fails or runs out of time, and its --workspace has changed, the sandbox\n"
-		"is kept, and it is said how to look at it.\n"
+		"Where it fails, runs out of time or is interrupted, and its --workspace has "
+		"changed,\n"
+		"the sandbox is kept, and it is said how to look at it.\n"
 		"With --backend local it works on the folder of -w itself, as a process of this "
 		"host:\n"
 		"for code that you trust. It writes there and nowhere else, where the kernel has\n"

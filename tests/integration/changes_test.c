@@ -13,6 +13,7 @@
 #include "support/live.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -419,6 +420,43 @@ static void a_run_that_fails_keeps_what_it_has_done(void **state)
 	assert_int_equal(rm.status, 0);
 }
 
+static void end_by_signal(const char *name, const char *script, int number, int status,
+			  const char *says)
+{
+	LIVE_CHILD c;
+	const char *const argv[] = { "run",      "command", "--image",
+				     live.image, "-w",      live_path("stopped"),
+				     "--name",   name,      "x",
+				     "--",       "sh",      "-c",
+				     script,     NULL };
+	live_start(&c, &(struct live_start){ .argv = argv });
+	live_child_await(&c, "working", 60000);
+	kill(c.pid, number);
+	live_child_end(&c, 60000);
+	live_assert_says(&c, status, says);
+}
+
+static void a_run_that_is_interrupted_keeps_what_it_has_done(void **state)
+{
+	(void)state;
+	LIVE_CHILD diff, rm;
+	make_project("stopped");
+	end_by_signal("same", "echo working; exec sleep 4260", SIGTERM, 143,
+		      "terminated; nothing is left running");
+	end_by_signal("half", "echo half > made; echo working; exec sleep 4261", SIGINT, 130,
+		      "interrupted; sandbox half is kept");
+	RUN(&diff, "diff", "half");
+	assert_non_null(strstr(diff.out.data, " A made +1\n"));
+	struct sba_sandbox *s = NULL;
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "half", &s, NULL), 0);
+	assert_false(live_runs_inside(sba_sandbox_container(s), "sleep 4261"));
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "same", &s, NULL),
+			 SBA_ENOTFOUND);
+	sba_sandbox_close(s);
+	RUN(&rm, "rm", "half");
+	assert_int_equal(rm.status, 0);
+}
+
 static void end_box(void **state)
 {
 	(void)state;
@@ -445,6 +483,7 @@ int main(void)
 		LIVE_TEST(a_turn_ends_with_what_it_has_changed),
 		LIVE_TEST(run_takes_its_work_home),
 		LIVE_TEST(a_run_that_fails_keeps_what_it_has_done),
+		LIVE_TEST(a_run_that_is_interrupted_keeps_what_it_has_done),
 		LIVE_TEST(live_nothing_is_left),
 	};
 	return live_run(tests, begin, live_end);
