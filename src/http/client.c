@@ -176,9 +176,16 @@ static size_t on_body_wanted(char *buf, size_t size, size_t count, void *user)
 {
 	struct sba_http_response *lane = user;
 	size_t n = size * count < lane->body_left ? size * count : lane->body_left;
-	if (n)
+	if (n && lane->body_read) {
+		ssize_t got = lane->body_read(lane->body_user, buf, n);
+		/* Too little of it is no body either. */
+		if (got <= 0)
+			return CURL_READFUNC_ABORT;
+		n = (size_t)got;
+	} else if (n) {
 		memcpy(buf, lane->body, n);
-	lane->body += n;
+		lane->body += n;
+	}
 	lane->body_left -= n;
 	return n;
 }
@@ -186,24 +193,38 @@ static size_t on_body_wanted(char *buf, size_t size, size_t count, void *user)
 /* The body goes through a callback that cannot be rewound: so curl, which
  * sends again when a kept connection turns out dead, can do it only while no
  * byte of the body has left. */
-static int take_method(struct sba_http_response *lane, const struct sba_http_call *call,
-		       struct sba_error *err)
+static void take_body(struct sba_http_response *lane, const struct sba_http_call *call)
 {
 	lane->body = call->body;
 	lane->body_left = call->body_len;
-	if (!strcmp(call->method, "GET")) {
-		curl_easy_setopt(lane->easy, CURLOPT_HTTPGET, 1L);
-	} else if (!strcmp(call->method, "HEAD")) {
-		curl_easy_setopt(lane->easy, CURLOPT_NOBODY, 1L);
-	} else if (!strcmp(call->method, "POST")) {
-		curl_easy_setopt(lane->easy, CURLOPT_POST, 1L);
-		curl_easy_setopt(lane->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-				 (curl_off_t)call->body_len);
-		curl_easy_setopt(lane->easy, CURLOPT_READFUNCTION, on_body_wanted);
-		curl_easy_setopt(lane->easy, CURLOPT_READDATA, lane);
-	} else {
-		return sba_fail(err, SBA_EINVAL, "no HTTP method '%s'", call->method);
+	lane->body_read = call->body_read;
+	lane->body_user = call->body_user;
+	curl_easy_setopt(lane->easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(lane->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
+	curl_easy_setopt(lane->easy, CURLOPT_READFUNCTION, on_body_wanted);
+	curl_easy_setopt(lane->easy, CURLOPT_READDATA, lane);
+}
+
+static int take_method(struct sba_http_response *lane, const struct sba_http_call *call,
+		       struct sba_error *err)
+{
+	static const char *const bodied[] = { "POST", "PUT", "PATCH" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(bodied); i++) {
+		if (strcmp(call->method, bodied[i]) != 0)
+			continue;
+		take_body(lane, call);
+		if (i > 0)
+			curl_easy_setopt(lane->easy, CURLOPT_CUSTOMREQUEST, bodied[i]);
+		return 0;
 	}
+	if (!strcmp(call->method, "GET"))
+		curl_easy_setopt(lane->easy, CURLOPT_HTTPGET, 1L);
+	else if (!strcmp(call->method, "HEAD"))
+		curl_easy_setopt(lane->easy, CURLOPT_NOBODY, 1L);
+	else if (!strcmp(call->method, "DELETE"))
+		curl_easy_setopt(lane->easy, CURLOPT_CUSTOMREQUEST, "DELETE");
+	else
+		return sba_fail(err, SBA_EINVAL, "no HTTP method '%s'", call->method);
 	return 0;
 }
 

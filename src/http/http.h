@@ -103,12 +103,16 @@ int sba_http_url_check(const char *url, struct sba_error *err) SBA_MUST_CHECK;
 
 /* Everything is lent for the call; the body until the response is closed. */
 struct sba_http_call {
-	const char *method; /* "GET", "HEAD" or "POST" */
+	const char *method; /* "GET", "HEAD", "POST", "PUT", "PATCH" or "DELETE" */
 	const char *url;
 	const struct sba_strv *headers; /* "Name: value"; may be NULL */
 	const char *secret_header;      /* one more; its copies here are wiped */
-	const void *body;
+	const void *body;               /* not of GET, HEAD and DELETE */
 	size_t body_len;
+	/* Instead of `body`: its next bytes, > 0, until body_len were given. It must not wait
+	 * for long; negative: give up, which breaks the connection off (SBA_EIO). */
+	ssize_t (*body_read)(void *body_user, char *buf, size_t size);
+	void *body_user;
 };
 
 /* Sends and waits for the head of the answer, whatever its status.

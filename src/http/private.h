@@ -30,6 +30,8 @@ struct sba_http_response {
 	struct curl_slist *sent_headers;
 	const char *body; /* what is left of it to send; lent */
 	size_t body_left;
+	ssize_t (*body_read)(void *body_user, char *buf, size_t size); /* instead of it */
+	void *body_user;
 
 	int status;
 	bool has_head;

@@ -117,6 +117,84 @@ static void request_goes_out_as_asked_and_nothing_is_added(void **state)
 	raw_fini(&w.up);
 }
 
+static void every_method_goes_out_with_its_body_or_none(void **state)
+{
+	static const struct raw_answer answers[] = { { OK_HEAD("0"), RAW_KEEP } };
+	static const struct {
+		const char *method, *body, *line;
+	} calls[] = { { "DELETE", NULL, "DELETE /p?q=1 HTTP/1.1\r\n" },
+		      { "PATCH", "{\"a\":1}", "PATCH /p?q=1 HTTP/1.1\r\n" },
+		      { "PUT", "xy", "PUT /p?q=1 HTTP/1.1\r\n" },
+		      { "GET", NULL, "GET /p?q=1 HTTP/1.1\r\n" } };
+	struct world w;
+	struct sba_http_response *r;
+	(void)state;
+	begin(&w, answers, 1);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(calls); i++) {
+		assert_int_equal(ask(&w, calls[i].method, calls[i].body, &r), 0);
+		sba_http_response_close(r);
+	}
+	raw_stop(&w.up);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(calls); i++) {
+		const char *at = strstr(w.up.seen.data, calls[i].line);
+		assert_non_null(at);
+		const char *end = strstr(at, "\r\n\r\n");
+		const char *length = strstr(at, "Content-Length:");
+		assert_int_equal(length && length < end, calls[i].body != NULL);
+		if (calls[i].body)
+			assert_memory_equal(end + 4, calls[i].body, strlen(calls[i].body));
+	}
+	sba_http_client_close(w.client);
+	raw_fini(&w.up);
+}
+
+struct giver {
+	size_t left;
+	bool gives_up;
+};
+
+static ssize_t give_letters(void *user, char *buf, size_t size)
+{
+	struct giver *g = user;
+	size_t n = g->left < size ? g->left : size;
+	if (g->gives_up && g->left < 1000)
+		return -1;
+	memset(buf, 'b', n);
+	g->left -= n;
+	return (ssize_t)n;
+}
+
+static int send_given(struct world *w, struct giver *g, struct sba_http_response **ret)
+{
+	return sba_http_client_send(w->client,
+				    &(struct sba_http_call){ .method = "POST",
+							     .url = w->url,
+							     .body_read = give_letters,
+							     .body_user = g,
+							     .body_len = g->left },
+				    sba_until_in(10000), ret, &w->err);
+}
+
+static void body_that_is_given_piece_by_piece_arrives_whole_or_breaks(void **state)
+{
+	static const struct raw_answer answers[] = { { OK_HEAD("0"), RAW_KEEP } };
+	enum { SIZE = 300 * 1000 };
+	struct giver good = { .left = SIZE }, bad = { .left = SIZE, .gives_up = true };
+	struct world w;
+	struct sba_http_response *r;
+	(void)state;
+	begin(&w, answers, 1);
+	assert_int_equal(send_given(&w, &good, &r), 0);
+	sba_http_response_close(r);
+	bad.left = 900;
+	assert_int_equal(send_given(&w, &bad, &r), SBA_EIO);
+	raw_stop(&w.up);
+	const char *body = strstr(w.up.seen.data, "\r\n\r\n") + 4;
+	assert_int_equal(strspn(body, "b"), SIZE);
+	sba_http_client_close(w.client);
+	raw_fini(&w.up);
+}
+
 static void header_with_a_line_end_is_refused(void **state)
 {
 	static const struct raw_answer answers[] = { { OK_HEAD("0"), RAW_KEEP } };
@@ -436,6 +514,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answer_has_status_headers_and_body),
 		cmocka_unit_test(request_goes_out_as_asked_and_nothing_is_added),
+		cmocka_unit_test(every_method_goes_out_with_its_body_or_none),
+		cmocka_unit_test(body_that_is_given_piece_by_piece_arrives_whole_or_breaks),
 		cmocka_unit_test(header_with_a_line_end_is_refused),
 		cmocka_unit_test(connection_is_used_again),
 		cmocka_unit_test(request_that_may_have_arrived_is_not_sent_again),
