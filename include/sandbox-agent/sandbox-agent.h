@@ -50,6 +50,7 @@
 #include <sandbox-agent/image.h>
 #include <sandbox-agent/model.h>
 #include <sandbox-agent/process.h>
+#include <sandbox-agent/remote.h>
 #include <sandbox-agent/sandbox.h>
 #include <sandbox-agent/session.h>
 #include <sandbox-agent/text.h>

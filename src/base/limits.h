@@ -138,6 +138,16 @@ enum {
 	SBA_HTTP_CLIENT_IDLE_CONNECTIONS = 16,   /* kept for the next call */
 	SBA_SSE_EVENT_MAX = SBA_MIB,             /* data of one server-sent event */
 
+	/* services that have sandboxes */
+	SBA_REMOTE_ANSWER_MAX = 8 * SBA_MIB, /* a JSON answer: a list of sandboxes */
+	SBA_REMOTE_ERROR_MAX = 64 * SBA_KIB, /* the body of an error, as far as it is read */
+	SBA_REMOTE_EVENT_MAX = 4 * SBA_MIB,  /* one message of a stream of output */
+	SBA_REMOTE_PAGES_MAX = 100,          /* of a list */
+	SBA_REMOTE_CALL_MS = 60 * 1000,      /* one request that is not a stream */
+	SBA_REMOTE_SILENCE_MS = 60 * 1000,   /* a command's stream, which is told to ping */
+	SBA_REMOTE_TRIES = 4,                /* of what may be asked again */
+	SBA_REMOTE_RETRY_MS = 10 * 1000,     /* as long as is waited where it says how long */
+
 	/* registries of images */
 	SBA_REGISTRY_BODY_MAX = 4 * SBA_MIB, /* a manifest; what the specification allows */
 	SBA_REGISTRY_ERROR_MAX = 64 * SBA_KIB,

@@ -346,11 +346,7 @@ void sba_sandbox_close(struct sba_sandbox *s)
 
 enum { PAST_S = 60 * 60 };
 
-struct sba_sandbox_list {
-	struct sba_found found;
-};
-
-static bool wanted(const struct sba_sandbox *s, const struct sba_list_options *o)
+bool sba_list_wants(const struct sba_sandbox *s, const struct sba_list_options *o)
 {
 	bool gone = strcmp(s->info.state, "gone") == 0;
 	/* What somebody took away on purpose is no news, nor what nobody had. */
@@ -386,6 +382,12 @@ static int newest_first(const void *a, const void *b)
 	if (x->info.created != y->info.created)
 		return x->info.created < y->info.created ? 1 : -1;
 	return strcmp(x->info.name, y->info.name);
+}
+
+void sba_list_sort(struct sba_sandbox_list *l)
+{
+	if (l->found.n > 0)
+		qsort(l->found.v, l->found.n, sizeof(*l->found.v), newest_first);
 }
 
 /* One question to the engine for each that was made without an agent. */
@@ -429,7 +431,7 @@ int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *option
 		struct sba_sandbox *s = &l->found.v[i];
 		if (o->moved_in)
 			look_inside(e, s);
-		if (!wanted(s, o)) {
+		if (!sba_list_wants(s, o)) {
 			json_decref(s->labels);
 			json_decref(s->resident);
 			continue;
@@ -438,8 +440,7 @@ int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *option
 		l->found.v[kept++] = *s;
 	}
 	l->found.n = kept;
-	if (kept > 0)
-		qsort(l->found.v, kept, sizeof(*l->found.v), newest_first);
+	sba_list_sort(l);
 	*ret = l;
 	return 0;
 }

@@ -102,8 +102,6 @@ int sba_docker_make_dir(struct sba_sandbox *s, const char *path,
 
 /* ---- commands.c: made of `exec` and of what most images have ---- */
 
-int sba_commands_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
-		      sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
 int sba_commands_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
 		       const struct sba_write_options *options,
 		       struct sba_error *err) SBA_MUST_CHECK;
@@ -205,6 +203,13 @@ int sba_found_get_prefix(struct sba_engine *e, const char *prefix, struct sba_fo
 /* Half-made or broken, and surely nobody's work under way. */
 bool sba_found_is_litter(const struct sba_sandbox *s);
 void sba_found_fini(struct sba_found *f);
+struct sba_sandbox_list {
+	struct sba_found found;
+};
+/* Whether the options of a list want it, whatever its prefix is. */
+bool sba_list_wants(const struct sba_sandbox *s, const struct sba_list_options *o);
+/* Newest first. */
+void sba_list_sort(struct sba_sandbox_list *l);
 /* A new entry at its end, empty; NULL when out of memory. */
 struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e);
 

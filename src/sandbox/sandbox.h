@@ -93,6 +93,38 @@ int sba_sandbox_lock(struct sba_sandbox *s, const char *name, int64_t wait_ms,
 		     struct sba_lock **ret, struct sba_error *err) SBA_MUST_CHECK;
 void sba_lock_free(struct sba_lock *l); /* NULL is allowed */
 
+/* ---- sandboxes that another module makes (given.c) ---- */
+
+/* What says of one that it is ours, wherever it runs: name, prefix, tag, agent, times, each
+ * a word of letters, digits, '.', '_' and '-'; `id` is made here. A name that is NULL is made
+ * up. The caller frees. SBA_EINVAL: a name that is none. */
+int sba_marks_make(const struct sba_sandbox_options *options, json_t **ret,
+		   struct sba_error *err) SBA_MUST_CHECK;
+/* Whether they are ours, and of that prefix and name (NULL: any). */
+bool sba_marks_are(const json_t *marks, const char *prefix, const char *name);
+const char *sba_marks_get(const json_t *marks, const char *name); /* "": there is none */
+/* Adds what is known of it besides. */
+int sba_marks_set(json_t *marks, const char *name, const char *value,
+		  struct sba_error *err) SBA_MUST_CHECK;
+
+/* sba_sandbox_read() by a command inside (commands.c). */
+int sba_commands_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
+		      sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
+
+struct sba_given {
+	const struct sba_backend *backend; /* lent for ever */
+	void *self;
+	const json_t *marks;       /* what the info is made of */
+	struct sba_cancel *cancel; /* may be NULL */
+};
+/* As sba_sandbox_adopt(). */
+int sba_sandbox_give(const struct sba_given *g, struct sba_sandbox **ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* A list of the marks of such, with "state" among them: those that options want, newest
+ * first. */
+int sba_sandbox_list_given(const json_t *all, const struct sba_list_options *options,
+			   struct sba_sandbox_list **ret, struct sba_error *err) SBA_MUST_CHECK;
+
 /* What changes in the workspace while something is done in it (watch.c). */
 struct sba_watch;
 struct sba_watch_options {

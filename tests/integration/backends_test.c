@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What every backend must do, asked of each in the same words: containers, a folder of this
- * host, and the example's table of its own. The table of results is that of docs/backends.md.
+ * host, services (as they were recorded: support/fake_remote.h), and the example's table of
+ * its own. ci/backends makes the table of docs/backends.md of what it prints.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/fake_remote.h"
 #include "support/live.h"
 
 #include <fcntl.h>
@@ -52,6 +54,37 @@ static struct sba_sandbox *open_own(void)
 	return s;
 }
 
+/* ---- services ---- */
+
+static struct fake_remote fake;
+static struct sba_remote *service;
+
+static struct sba_sandbox *open_service(const char *name, const char *url)
+{
+	const struct sba_remote_options o = {
+		.url = url, .sandbox_url = fake.url, .key = FAKE_KEY, .workdir = folder
+	};
+	const struct sba_sandbox_options so = { .prefix = live.prefix, .image = "debian" };
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	if (sba_remote_open(name, &o, &service, &err) < 0 ||
+	    sba_remote_create(service, &so, &s, &err) < 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static struct sba_sandbox *open_opensandbox(void)
+{
+	char url[80];
+	snprintf(url, sizeof(url), "%s/v1", fake.url);
+	return open_service("opensandbox", url);
+}
+
+static struct sba_sandbox *open_e2b(void)
+{
+	return open_service("e2b", fake.url);
+}
+
 struct backend {
 	const char *name;
 	struct sba_sandbox *(*open)(void);
@@ -61,6 +94,7 @@ struct backend {
 static int begin(void **state, struct backend *b)
 {
 	struct sba_error err = { 0 };
+	print_message("[ backend  ] %s\n", b->name);
 	snprintf(folder, sizeof(folder), "%s/%s", live.dir, b->name);
 	(void)mkdir(folder, 0700);
 	setenv("HOME", live.dir, 1);
@@ -427,6 +461,8 @@ static void closing_ends_what_runs_and_may_be_done_twice(void **state)
 
 static struct backend docker = { "docker", open_docker, NULL };
 static struct backend local = { "local", open_local, NULL };
+static struct backend opensandbox = { "opensandbox", open_opensandbox, NULL };
+static struct backend e2b = { "e2b", open_e2b, NULL };
 static struct backend own = { "own", open_own, NULL };
 
 static int begin_docker(void **state)
@@ -437,6 +473,35 @@ static int begin_docker(void **state)
 static int begin_local(void **state)
 {
 	return begin(state, &local);
+}
+
+/* Its home is nobody else's. */
+static int begin_service(void **state, struct backend *b)
+{
+	char home[96];
+	snprintf(home, sizeof(home), "%s/home-%s", live.dir, b->name);
+	(void)mkdir(home, 0700);
+	fake_remote_start(&fake, home);
+	return begin(state, b);
+}
+
+static int begin_opensandbox(void **state)
+{
+	return begin_service(state, &opensandbox);
+}
+
+static int begin_e2b(void **state)
+{
+	return begin_service(state, &e2b);
+}
+
+static int end_service(void **state)
+{
+	(void)end(state);
+	sba_remote_close(service);
+	bool left = fake_remote_count(&fake) > 0;
+	fake_remote_stop(&fake);
+	return left ? -1 : 0;
 }
 
 static int begin_own(void **state)
@@ -455,5 +520,7 @@ int main(void)
 	const struct CMUnitTest cases[] = { CASES };
 	int failed = live_run(cases, begin_docker, end);
 	failed += live_run(cases, begin_local, end);
+	failed += live_run(cases, begin_opensandbox, end_service);
+	failed += live_run(cases, begin_e2b, end_service);
 	return failed + live_run(cases, begin_own, end_all);
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* envd, which is in each sandbox of E2B (envd.c). */
+#ifndef SBA_REMOTE_E2B_H
+#define SBA_REMOTE_E2B_H
+
+#include "remote/private.h"
+
+/* Members of struct sba_remote_kind. */
+int sba_envd_compose(struct sba_remote_box *b, const struct sba_remote_start *s,
+		     struct sba_buf *ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_envd_stream(struct sba_remote_box *b, const struct sba_buf *request, struct sba_until until,
+		    struct sba_http_response **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_envd_decode(struct sba_remote_command *c, const char *data, size_t len,
+		    struct sba_error *err) SBA_MUST_CHECK;
+int sba_envd_input(struct sba_remote_command *c, const char *data, size_t len,
+		   struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+int sba_envd_put(struct sba_remote_box *b, const char *path, int fd, uint64_t size,
+		 struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+int sba_envd_get(struct sba_remote_box *b, const char *path, struct sba_until until,
+		 struct sba_http_response **ret, struct sba_error *err) SBA_MUST_CHECK;
+
+#endif
