@@ -88,7 +88,7 @@ static void end_inside(struct sba_remote_command *c, struct reading *r)
 	r->signalled = true;
 	if (sba_remote_signal(c->box, c->id, SIGKILL, &why) < 0)
 		sba_log("remote", "%s", why.text);
-	else
+	else if (r->stopping)
 		c->killed = killed;
 }
 
@@ -146,7 +146,8 @@ static int settle(struct sba_remote_command *c, struct reading *r, int rc, struc
 		rc = sba_fail(err, SBA_ELOST, "command: its stream ended before it did%s%s",
 			      *c->said ? ": " : "", c->said);
 	/* Of one that may run on nobody would hear any more. */
-	if (c->threaded || r->stopping)
+	if (c->threaded &&
+	    (rc == SBA_ELOST || rc == SBA_ETIMEOUT || rc == SBA_EPROTO || r->stopping))
 		end_inside(c, r);
 	if (c->killed.kind == SBA_SIGNALED) {
 		sba_remote_ended(c, &c->killed);

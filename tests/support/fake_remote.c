@@ -344,7 +344,12 @@ static void execd(struct ask *k, const char *path)
 {
 	char query_path[4096];
 	const char *meta = strstr(k->r->body, "{\"path\":\"");
-	if (!has_header(k, "X-EXECD-ACCESS-TOKEN", FAKE_TOKEN)) {
+	pthread_mutex_lock(&k->f->lock);
+	bool there = find(k->f, k->id);
+	pthread_mutex_unlock(&k->f->lock);
+	if (!there) {
+		refuse(k, 502, "BACKEND_CONNECTION_FAILED", "Could not connect to the backend");
+	} else if (!has_header(k, "X-EXECD-ACCESS-TOKEN", FAKE_TOKEN)) {
 		fake_remote_json(
 			k->a, 401,
 			json_pack("{s:s}", "error", "Unauthorized: invalid or missing header"));
@@ -486,6 +491,8 @@ static void handle(void *user, const struct sba_http_request *r, struct sba_http
 	if (r->body_len && *r->body == '{')
 		k.body = json_loadb(r->body, r->body_len, 0, NULL);
 	route(&k);
+	if (k.f->spoil)
+		k.f->spoil(k.f->user, r, a);
 	json_decref(k.body);
 }
 

@@ -43,6 +43,8 @@ struct fake_remote {
 	unsigned created, renewed, removed; /* requests that were served */
 	/* Told of each request first; true: it has answered. */
 	bool (*lie)(void *user, const struct sba_http_request *r, struct sba_http_answer *a);
+	/* Told of each that was answered truly; may spoil that. */
+	void (*spoil)(void *user, const struct sba_http_request *r, struct sba_http_answer *a);
 	void *user;
 };
 
