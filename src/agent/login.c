@@ -28,6 +28,11 @@ void sba_secrets_fini(struct sba_secrets *s)
 	*s = (struct sba_secrets){ 0 };
 }
 
+bool sba_secrets_none(const struct sba_secrets *s)
+{
+	return !s || (!s->key && !s->own_n);
+}
+
 static size_t hide(const struct sba_redact *r, char *text, size_t len, bool last)
 {
 	struct sba_redact_scan scan = { .last = last };

@@ -118,6 +118,7 @@ int sba_agent_no_cli(const struct sba_driver *d, const char *binary, const char 
 int sba_agent_read_login(struct sba_agent *a, const struct sba_agent_options *o,
 			 struct sba_error *err) SBA_MUST_CHECK;
 void sba_secrets_fini(struct sba_secrets *s);
+bool sba_secrets_none(const struct sba_secrets *s); /* NULL is none */
 /* Stars them out in place; scan as of sba_redact(). Returns how much is safe to show. */
 size_t sba_secrets_hide(const struct sba_secrets *s, char *text, size_t len, bool last);
 
@@ -155,7 +156,16 @@ int sba_agent_lock(struct sba_agent *a, int64_t wait_ms, struct sba_lock **ret,
 
 /* ---- queue.c: events that a line gave, until the caller has taken them ---- */
 
+/* The end of a text that comes in deltas, where it may be the beginning of a secret. */
+struct sba_text_hold {
+	struct sba_buf text;
+	enum sba_event_kind kind;
+	bool delta; /* what is held goes on with a block that was begun */
+	char session[SBA_SESSION_ID_MAX + 1];
+};
+
 struct sba_event_queue {
+	struct sba_text_hold hold;
 	struct sba_queued *first, *last;
 	struct sba_queued *lent;           /* what the caller looks at */
 	const struct sba_secrets *secrets; /* starred out of every string; lent, may be NULL */
@@ -163,8 +173,11 @@ struct sba_event_queue {
 	void (*tap)(void *user, const struct sba_event *event);
 	void *tap_user;
 };
-/* An sba_event_fn; user is the queue. Copies all but raw. */
+/* An sba_event_fn; user is the queue. Copies all but raw. With secrets, the end of a
+ * delta may wait for the next one, or for what is no part of its text. */
 int sba_event_queue_put(void *user, const struct sba_event *event);
+/* Nothing more comes of the text that waits. */
+int sba_event_queue_flush(struct sba_event_queue *q);
 /* The next one, lent until the following call; NULL if there is none. */
 const struct sba_event *sba_event_queue_take(struct sba_event_queue *q);
 bool sba_event_queue_empty(const struct sba_event_queue *q);

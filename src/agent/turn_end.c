@@ -219,7 +219,7 @@ static void hide_keys(struct sba_turn *t)
 	const struct sba_secrets *secrets = &t->agent->secrets;
 	hide_in(secrets, t->result.error.text, sizeof(t->result.error.text));
 	hide_in(secrets, t->result.error.hint, sizeof(t->result.error.hint));
-	if (!t->result.text || (!secrets->key && !secrets->own_n))
+	if (!t->result.text || sba_secrets_none(secrets))
 		return;
 	t->answer = strdup(t->result.text);
 	if (t->answer)
@@ -248,6 +248,8 @@ void sba_turn_finish(struct sba_turn *t)
 		t->ended_by = BY_CALLER;
 	int rc = sba_process_wait(t->process, -1, &end, &why);
 	t->over = true;
+	if (sba_event_queue_flush(&t->events) != 0)
+		sba_log("agent", "an event was lost: out of memory");
 	if (rc == 0) {
 		sba_turn_tell_losses(t, end.oom_kills, end.pids_refused);
 		judge_exit(t, &end);
