@@ -29,6 +29,7 @@ static int adopt(struct sba_agent *parent, struct sba_sandbox *child, const stru
 	}
 	if (rc == 0)
 		rc = sba_agent_recall(parent, parent->session, &m, err);
+	snprintf(m.parent, sizeof(m.parent), "%s", parent->session);
 	if (rc == 0)
 		rc = sba_agent_set_session(&a, id, &m, err);
 	free(m.kept);

@@ -19,7 +19,8 @@ enum { SBA_DUMP_VERSION = 1 };
 
 /* What is remembered of a session beside what its CLI keeps. */
 struct sba_memory {
-	char *kept; /* by the driver; NULL: nothing */
+	char *kept;                          /* by the driver; NULL: nothing */
+	char parent[SBA_SESSION_ID_MAX + 1]; /* that it was copied from; "": it was not */
 	int64_t turns;
 	struct sba_usage usage;
 };

@@ -14,6 +14,8 @@ json_t *sba_memory_json(const struct sba_memory *m)
 			      "input", (json_int_t)u->input, "cached_input",
 			      (json_int_t)u->cached_input, "output", (json_int_t)u->output,
 			      "reasoning", (json_int_t)u->reasoning, "kept", m->kept);
+	if (j && *m->parent)
+		json_object_set_new(j, "parent", json_string(m->parent));
 	if (j && u->cost_usd > 0)
 		json_object_set_new(j, "cost_usd", json_real(u->cost_usd));
 	return j;
@@ -39,6 +41,9 @@ int sba_memory_parse(const json_t *j, struct sba_memory *ret, struct sba_error *
 			.cost_usd = cost > 0 && cost < 1e12 ? cost : 0,
 		},
 	};
+	const char *parent = sba_json_str(j, "parent");
+	if (parent && sba_session_id_valid(parent))
+		snprintf(m.parent, sizeof(m.parent), "%s", parent);
 	if (kept && strlen(kept) <= SBA_KEPT_MAX && !(m.kept = strdup(kept)))
 		return sba_fail_nomem(err);
 	*ret = m;

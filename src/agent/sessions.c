@@ -65,16 +65,31 @@ int sba_access_id(const struct sba_agent *a, const char *id, const char **ret,
 
 /* ---- list ---- */
 
+/* Where the CLI does not know. */
+static int fill_parent(struct sba_kept *k, const struct sba_memory *m, struct sba_error *err)
+{
+	if (*k->parent || !*m->parent)
+		return 0;
+	char *parent = strdup(m->parent);
+	if (!parent)
+		return sba_fail_nomem(err);
+	free(k->parent);
+	k->parent = parent;
+	return 0;
+}
+
 static int describe(const struct sba_agent *a, struct sba_session_list *l, struct sba_error *err)
 {
 	l->v = calloc(l->kept.n + 1, sizeof(*l->v));
 	if (!l->v)
 		return sba_fail_nomem(err);
 	for (size_t i = 0; i < l->kept.n; i++) {
-		const struct sba_kept *k = &l->kept.v[i];
+		struct sba_kept *k = &l->kept.v[i];
 		struct sba_memory m = { 0 };
 		int rc = sba_agent_recall(a, k->id, &m, err);
 		free(m.kept);
+		if (rc == 0)
+			rc = fill_parent(k, &m, err);
 		if (rc < 0)
 			return rc;
 		l->v[i] = (struct sba_session_info){
@@ -188,6 +203,7 @@ static int copy(struct sba_agent *a, const struct sba_access *x, const char *id,
 		rc = sba_agent_recall(a, id, &m, err);
 	if (rc == 0)
 		rc = x->store->load(x->store, &x->in, &parts, id, name, err);
+	snprintf(m.parent, sizeof(m.parent), "%s", id);
 	if (rc == 0)
 		rc = sba_agent_remember(a, name, &m, err);
 	free(m.kept);

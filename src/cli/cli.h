@@ -240,6 +240,8 @@ int cli_keep_secret(struct cli *cli, const char *secret, struct sba_error *err);
 void cli_forget_secret(struct cli *cli);
 /* Shows err on stderr, as JSON where that was asked for; its exit status. */
 int cli_report(struct cli *cli, const struct sba_error *err);
+/* The same; whether trying again may help is known better than by the code. */
+int cli_report_retry(struct cli *cli, const struct sba_error *err, bool retry);
 /* A usage error at once. */
 int cli_usage(struct cli *cli, const char *hint, const char *fmt, ...) CLI_PRINTF(3, 4);
 /* What must not be overlooked: also with -q; an object of its own with --json. */
@@ -491,6 +493,10 @@ int cli_way_settle(struct cli *cli, struct cli_way *w, const struct cli_args *ar
 		   struct sba_error *err);
 /* Checks all of it, and reads script and key, before anything is made for them. */
 int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct sba_error *err);
+/* Whose model it is, in a word: "scripted", a provider, a host. The caller frees. */
+char *cli_way_model(const struct cli_way *w, const char *agent);
+/* Of a refusal: which key it was. */
+void cli_way_hint_key(const struct cli_way *w, const char *agent, struct sba_error *err);
 void cli_way_fini(struct cli_way *w);
 /* Opens the agent in s with what was read. */
 int cli_way_open(struct cli *cli, const struct cli_way *w, struct sba_sandbox *s, bool one_turn,

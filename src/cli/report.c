@@ -53,11 +53,11 @@ static json_t *json_text(const char *s)
 	return json_string(visible ? visible : s);
 }
 
-static void report_json(const struct sba_error *err, const struct sba_code_info *info)
+static void report_json(const struct sba_error *err, const struct sba_code_info *info, bool retry)
 {
 	CLI_JSON json_t *j =
 		json_pack("{s:{s:s, s:o, s:o, s:b}}", "error", "code", info->name, "message",
-			  json_text(err->text), "hint", json_text(err->hint), "retry", info->retry);
+			  json_text(err->text), "hint", json_text(err->hint), "retry", retry);
 	CLI_FREE char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 	fprintf(stderr, "%s\n", text ? text : "{\"error\":{\"code\":\"out_of_memory\"}}");
 }
@@ -88,6 +88,11 @@ static void report_text(const struct cli *cli, const struct sba_error *err)
 
 int cli_report(struct cli *cli, const struct sba_error *reported)
 {
+	return cli_report_retry(cli, reported, sba_code_info(reported->code)->retry);
+}
+
+int cli_report_retry(struct cli *cli, const struct sba_error *reported, bool retry)
+{
 	const struct sba_code_info *info = sba_code_info(reported->code);
 	struct sba_error told = *reported, *err = &told;
 	cli_settings_blame(cli, err);
@@ -96,7 +101,7 @@ int cli_report(struct cli *cli, const struct sba_error *reported)
 	cli_status_clear(&cli->status);
 	fflush(stdout);
 	if (cli->json)
-		report_json(err, info);
+		report_json(err, info, retry);
 	else
 		report_text(cli, err);
 	if (cli->command && cli->command->failure)

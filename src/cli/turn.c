@@ -40,7 +40,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void header(struct cli *cli, const struct sba_sandbox_info *i)
+static void header(struct cli *cli, const struct cli_way *way, const struct sba_sandbox_info *i)
 {
 	char version[64], bold[16];
 	const struct cli_look *look = &cli->look;
@@ -48,20 +48,18 @@ static void header(struct cli *cli, const struct sba_sandbox_info *i)
 		return;
 	const char *dot = cli_mark(look, CLI_MARK_DOT);
 	cli_ref_version(i->image, i->agent, version, sizeof(version));
-	const char *model = *i->login && !*i->provider          ? "login's"
-			    : *i->provider                      ? i->provider
-			    : sba_agent_takes_program(i->agent) ? "no"
-								: "real";
+	CLI_FREE char *model = cli_way_model(way, i->agent);
 	fprintf(stderr, "%s%s%s%s%s %s %s model %s sandbox %s\n",
 		cli_sgr(look->err_colour, "1", bold), i->agent, look->err_colour ? "\033[0m" : "",
-		version[0] ? " " : "", version, dot, model, dot, i->name);
+		version[0] ? " " : "", version, dot, model ? model : "a", dot, i->name);
 }
 
-static void header_json(const struct sba_sandbox_info *i)
+static void header_json(const struct cli_way *way, const struct sba_sandbox_info *i)
 {
+	const char *provider = way->offline ? "scripted" : way->provider ? way->provider : "";
 	cli_json_line(json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "v", 1, "type", "start", "agent",
 				i->agent, "sandbox", i->name, "image", i->image, "provider",
-				i->provider));
+				provider));
 }
 
 /* A reader who has gone away needs no more: the turn ends. */
@@ -105,7 +103,8 @@ static void explain_timeout(struct sba_error *err, enum sba_verdict verdict,
 		 "--%stimeout TIME gives it longer, 0 all that it takes", idle ? "idle-" : "");
 }
 
-static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, struct sba_turn *t)
+static int conclude(struct cli *cli, struct cli_render *r, const struct sba_agent *a,
+		    struct cli_turn *o, struct sba_turn *t)
 {
 	struct sba_turn_result result;
 	sba_turn_result(t, &result);
@@ -134,7 +133,12 @@ static int conclude(struct cli *cli, struct cli_render *r, struct cli_turn *o, s
 			 sba_verdict_name(result.verdict));
 	if (result.verdict == SBA_VERDICT_TIMEOUT || result.verdict == SBA_VERDICT_IDLE_TIMEOUT)
 		explain_timeout(&result.error, result.verdict, o);
-	return cli_report(cli, &result.error);
+	if (result.http_status == 401 || result.http_status == 403)
+		cli_way_hint_key(o->way, sba_agent_name(a), &result.error);
+	/* The code says that it may help; the model's answer knows better. */
+	return result.verdict == SBA_VERDICT_MODEL_ERROR
+		       ? cli_report_retry(cli, &result.error, result.retryable)
+		       : cli_report(cli, &result.error);
 }
 
 static int begin(struct cli *cli, struct sba_agent *a, const struct cli_turn *o,
@@ -171,7 +175,7 @@ static int one_turn(struct cli *cli, struct sba_agent *a, struct cli_turn *o,
 	cli_signals_turn(t);
 	rc = follow(cli, &r, t, err);
 	if (rc == 0)
-		*ret_status = conclude(cli, &r, o, t);
+		*ret_status = conclude(cli, &r, a, o, t);
 	else
 		cli_render_end(&r);
 	cli_signals_turn(NULL);
@@ -194,9 +198,9 @@ int cli_turn_run(struct cli *cli, struct sba_sandbox *s, struct cli_turn *o)
 	int status = 0;
 	int rc = cli_way_open(cli, o->way, s, o->one_turn, &a, &err);
 	if (rc == 0 && cli->json)
-		header_json(sba_sandbox_info(s));
+		header_json(o->way, sba_sandbox_info(s));
 	else if (rc == 0)
-		header(cli, sba_sandbox_info(s));
+		header(cli, o->way, sba_sandbox_info(s));
 	if (rc == 0)
 		rc = one_turn(cli, a, o, &to, &status, &err);
 	sba_agent_close(a);

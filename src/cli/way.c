@@ -295,6 +295,37 @@ int cli_way_read(struct cli *cli, struct cli_way *w, const char *agent, struct s
 	return rc;
 }
 
+char *cli_way_model(const struct cli_way *w, const char *agent)
+{
+	const char *provider = w->provider ? w->provider : sba_agent_provider(agent);
+	if (w->offline)
+		return strdup("scripted");
+	if (w->login)
+		return strdup("login's");
+	if (!w->base_url)
+		return strdup(provider && wants_model(w, agent) ? provider : "no");
+	const char *host = strstr(w->base_url, "://");
+	host = host ? host + 3 : w->base_url;
+	size_t len = strcspn(host, "/");
+	const char *at = memchr(host, '@', len); /* a password before it is nobody's business */
+	return at ? strndup(at + 1, len - (size_t)(at + 1 - host)) : strndup(host, len);
+}
+
+void cli_way_hint_key(const struct cli_way *w, const char *agent, struct sba_error *err)
+{
+	const char *env = sba_provider_key_env(agent, w->provider);
+	const char *name = w->key_env       ? w->key_env
+			   : w->key_file    ? w->key_file
+			   : w->key.origin  ? w->key.origin
+			   : w->key_command ? w->key_command
+					    : env;
+	if (err->hint[0] || !w->key_text)
+		return;
+	snprintf(err->hint, sizeof(err->hint),
+		 "the key is that of %.200s; another:  --api-key-env VAR, --api-key-file FILE",
+		 name ? name : "the configuration");
+}
+
 void cli_way_fini(struct cli_way *w)
 {
 	if (w->key_text)

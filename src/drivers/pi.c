@@ -113,6 +113,17 @@ static bool is_change(const char *tool)
 	return tool && (strcmp(tool, "write") == 0 || strcmp(tool, "edit") == 0);
 }
 
+/* A command's without pi's words about its status, unless it was cut: they say where the
+ * rest is. */
+static void put_output(struct sba_buf *b, const json_t *result)
+{
+	const char *output = sba_json_str(result, "structuredContent.output");
+	if (output && !sba_json_bool(result, "structuredContent.truncated", true))
+		sba_buf_puts(b, output);
+	else
+		sba_content_put(b, json_object_get(result, "content"));
+}
+
 static int on_tool_end(struct sba_stream *s, struct pi *p SBA_UNUSED, const json_t *line)
 {
 	SBA_BUF struct sba_buf output = SBA_BUF_INIT(SBA_LINE_MAX);
@@ -122,7 +133,7 @@ static int on_tool_end(struct sba_stream *s, struct pi *p SBA_UNUSED, const json
 	int exit_code = sba_json_exit_code(line, "result.structuredContent.exit_code");
 	bool failed = sba_json_bool(line, "isError", false);
 	bool edit = native && strcmp(native, "edit") == 0;
-	sba_content_put(&output, sba_json_get(line, "result.content"));
+	put_output(&output, json_object_get(line, "result"));
 	int rc = failed || !is_change(native)
 			 ? 0
 			 : sba_stream_file_change(s, sba_stream_open_path(s, id),

@@ -286,9 +286,11 @@ static void a_wrong_key_is_a_model_error_after_a_few_requests(void **state)
 				     NULL };
 	live_start(&c, &(struct live_start){ .argv = argv, .env = env });
 	live_child_end(&c, 280000);
-	live_assert_says(&c, 1, "model_error");
+	live_assert_says(&c, 1, "the key is that of WRONG_KEY");
+	live_assert_says(&c, 1, "\"retry\":false");
 	SBA_JSON json_t *lines = assert_model_error(&c);
 	const json_t *result = live_json_line(lines, "result");
+	assert_string_equal(sba_json_str(live_json_line(lines, "start"), "provider"), provider);
 	assert_int_equal(sba_json_int(result, "http_status", 0), 401);
 	assert_false(sba_json_bool(result, "retry", true));
 	assert_in_range(sba_model_requests(m), 1, REQUESTS_MAX);

@@ -178,7 +178,7 @@ static void a_sessions_tokens_are_the_sum_of_its_turns_whatever_process_had_them
 }
 
 /* A copy begins with what its past has used; what it says is its own alone. */
-static void a_copys_turns_count_on_from_its_past_and_not_for_the_other(void **state)
+static void a_copy_counts_on_from_its_past_and_knows_its_parent(void **state)
 {
 	struct sba_agent a;
 	struct sba_memory m = { 0 };
@@ -187,6 +187,7 @@ static void a_copys_turns_count_on_from_its_past_and_not_for_the_other(void **st
 	open_agent(&a, "codex");
 	codex_turn(&a, "t-1", 300);
 	must(sba_agent_recall(&a, "t-1", &m, &err), &err);
+	snprintf(m.parent, sizeof(m.parent), "t-1");
 	must(sba_agent_set_session(&a, "t-2", &m, &err), &err);
 	free(m.kept);
 	close_agent(&a);
@@ -195,6 +196,9 @@ static void a_copys_turns_count_on_from_its_past_and_not_for_the_other(void **st
 	codex_turn(&a, "t-2", 340);
 	assert_used(&a, "t-2", 2, 340);
 	assert_used(&a, "t-1", 1, 300);
+	must(sba_agent_recall(&a, "t-2", &m, &err), &err);
+	assert_string_equal(m.parent, "t-1");
+	free(m.kept);
 	close_agent(&a);
 }
 
@@ -323,7 +327,7 @@ int main(void)
 #define STATE_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {
 		STATE_TEST(a_sessions_tokens_are_the_sum_of_its_turns_whatever_process_had_them),
-		STATE_TEST(a_copys_turns_count_on_from_its_past_and_not_for_the_other),
+		STATE_TEST(a_copy_counts_on_from_its_past_and_knows_its_parent),
 		STATE_TEST(tokens_of_a_past_that_nobody_knows_are_not_counted),
 		STATE_TEST(sums_of_hostile_counts_do_not_overflow),
 		STATE_TEST(what_was_written_ahead_is_not_written_again),

@@ -221,10 +221,51 @@ static void a_command_has_address_and_key_in_its_environment_only(void **state)
 	assert_non_null(strstr(d->files[0].content, "registerProvider"));
 }
 
+static int keep_output(void *user, const struct sba_event *e)
+{
+	if (e->kind == SBA_EVENT_TOOL_RESULT)
+		sba_buf_puts(user, e->output);
+	return 0;
+}
+
+static void assert_output(const char *result, const char *output)
+{
+	struct sba_buf line = SBA_BUF_INIT(4096), got = SBA_BUF_INIT(4096);
+	struct sba_stream *s = NULL;
+	const struct sba_stream_options o = { .driver = sba_driver_find("pi"),
+					      .fn = keep_output,
+					      .user = &got };
+	assert_int_equal(sba_stream_new(&o, &s, NULL), 0);
+	sba_buf_printf(&line,
+		       "{\"type\":\"tool_execution_end\",\"toolCallId\":\"1\",\"toolName\":"
+		       "\"bash\",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"oops\\n\\n"
+		       "Command exited with code 3\"}]%s},\"isError\":true}",
+		       result);
+	assert_int_equal(sba_stream_line(s, line.data, line.len), 0);
+	assert_string_equal(play_str(&got), output);
+	sba_stream_free(s);
+	sba_buf_fini(&line);
+	sba_buf_fini(&got);
+}
+
+static void a_commands_output_is_what_it_printed(void **state)
+{
+	(void)state;
+	assert_output(",\"structuredContent\":{\"output\":\"oops\\n\",\"truncated\":false,"
+		      "\"exit_code\":3}",
+		      "oops\n");
+	assert_output(",\"structuredContent\":{\"output\":\"\",\"truncated\":false}", "");
+	/* Where something is missing, pi says where it is. */
+	assert_output(",\"structuredContent\":{\"output\":\"oop\",\"truncated\":true}",
+		      "oops\n\nCommand exited with code 3");
+	assert_output("", "oops\n\nCommand exited with code 3");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest others[] = {
 		cmocka_unit_test_setup(every_recording_is_a_row, play_limit),
+		cmocka_unit_test_setup(a_commands_output_is_what_it_printed, play_limit),
 		cmocka_unit_test_setup(text_that_came_in_deltas_is_not_said_again, play_limit),
 		cmocka_unit_test_setup(text_without_deltas_is_said_whole, play_limit),
 		cmocka_unit_test_setup(a_request_that_was_asked_again_with_success_is_no_failure,
