@@ -87,6 +87,7 @@ static bool plan_init(struct plan *plan, const struct sba_guest_start *start, bo
 		.child_input = -1,
 		.status = { -1, -1 },
 	};
+	sba_guest_env_settle_home();
 	plan->env = sba_guest_env_merge(environ, start->env.items ? start->env.items : none);
 	return plan->env && (start->tty ? open_terminal(plan) : open_pipe(plan)) &&
 	       pipe2(plan->status, O_CLOEXEC) == 0;

@@ -4,9 +4,13 @@
  */
 #include "guest/env.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static size_t count(char *const *env)
 {
@@ -50,6 +54,21 @@ char **sba_guest_env_merge(char *const *base, char *const *over)
 	if (env)
 		put_all(env, put_all(env, 0, base), over);
 	return env;
+}
+
+void sba_guest_env_settle_home(void)
+{
+	const char *home = getenv("HOME");
+	struct stat stat;
+	char own[64];
+
+	if (geteuid() == 0 || (home && strcmp(home, "/") != 0) || access("/", W_OK) == 0)
+		return;
+	snprintf(own, sizeof(own), "/tmp/home-%u", (unsigned int)geteuid());
+	if (mkdir(own, 0700) < 0 && errno != EEXIST)
+		return;
+	if (lstat(own, &stat) == 0 && S_ISDIR(stat.st_mode) && stat.st_uid == geteuid())
+		setenv("HOME", own, 1);
 }
 
 const char *sba_guest_env_get(char *const *env, const char *name)

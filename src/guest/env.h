@@ -15,4 +15,10 @@ char **sba_guest_env_merge(char *const *base, char *const *over);
 /* The value of name, lent by env, or NULL. */
 const char *sba_guest_env_get(char *const *env, const char *name);
 
+/*
+ * A user whom the image does not know has "/" for HOME (Docker 20.10) or none, and may
+ * not write there: then it becomes /tmp/home-UID of ours, if that is his alone.
+ */
+void sba_guest_env_settle_home(void);
+
 #endif

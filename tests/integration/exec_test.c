@@ -286,6 +286,19 @@ static void a_user_by_number_needs_no_passwd_line(void **state)
 	assert_string_equal(r.out.data, "4711\n");
 }
 
+/* C-95: the engine says "/", where he may not write. */
+static void a_user_without_a_passwd_line_has_a_home_to_write_in(void **state)
+{
+	(void)state;
+	LIVE_RESULT r;
+	const char *const argv[] = { "sh", "-c",
+				     "echo x >\"$HOME/f\" && cat ~/f && stat -c %u:%a \"$HOME\"",
+				     NULL };
+	live_exec(box, &(struct sba_exec_options){ .argv = argv, .user = "4713:4713" }, &r);
+	live_assert_exit(&r, 0);
+	assert_string_equal(r.out.data, "x\n4713:700\n");
+}
+
 static void values_of_the_environment_may_be_anything(void **state)
 {
 	(void)state;
@@ -341,6 +354,23 @@ static void a_deadline_ends_the_whole_tree_and_keeps_the_output(void **state)
 	assert_string_equal(r.out.data, "before\n");
 	assert_true(sba_now_ms() - began < 8000);
 	assert_false(live_runs_inside(sba_sandbox_container(box), "sleep 515"));
+}
+
+/* C-08 */
+static void a_deadline_ends_a_command_that_has_input_too(void **state)
+{
+	(void)state;
+	static const char *const argv[] = { "sleep", "5171", NULL };
+	const struct sba_exec_options o = { .argv = argv, .has_stdin = true, .timeout_ms = 1000 };
+	struct sba_process *p = NULL;
+	struct sba_exit end = { 0 };
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_sandbox_exec(box, &o, &p, &err), 0);
+	assert_int_equal(sba_process_write(p, "hello", 5, &err), 5);
+	assert_int_equal(sba_process_wait(p, 30000, &end, &err), 0);
+	assert_int_equal(end.kind, SBA_TIMED_OUT);
+	sba_process_free(p);
+	assert_false(live_runs_inside(sba_sandbox_container(box), "sleep 5171"));
 }
 
 static void a_background_child_does_not_hold_us(void **state)
@@ -611,9 +641,11 @@ int main(void)
 		LIVE_STEP(a_workdir_under_proc_is_refused),
 		LIVE_STEP(an_unknown_user_is_named),
 		LIVE_STEP(a_user_by_number_needs_no_passwd_line),
+		LIVE_STEP(a_user_without_a_passwd_line_has_a_home_to_write_in),
 		LIVE_STEP(values_of_the_environment_may_be_anything),
 		LIVE_STEP(an_argument_may_be_a_megabyte),
 		LIVE_STEP(a_deadline_ends_the_whole_tree_and_keeps_the_output),
+		LIVE_STEP(a_deadline_ends_a_command_that_has_input_too),
 		LIVE_STEP(a_background_child_does_not_hold_us),
 		LIVE_STEP(another_thread_may_cancel),
 		LIVE_STEP(a_closed_handle_ends_its_command),
