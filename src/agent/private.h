@@ -61,6 +61,9 @@ struct sba_agent {
 
 /* ---- state.c: what changes about an agent, kept inside its sandbox ---- */
 
+/* Takes what the file says; a fuzz target's door too. */
+int sba_agent_parse_state(struct sba_agent *a, const char *text, size_t len,
+			  struct sba_error *err) SBA_MUST_CHECK;
 int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
 /* A turn has begun in that session. */
 int sba_agent_save_state(struct sba_agent *a, const char *session,

@@ -64,10 +64,10 @@ int sba_agent_recall(const struct sba_agent *a, const char *session, struct sba_
 
 /* ---- the file ---- */
 
-static int parse(struct sba_agent *a, const struct sba_buf *text, struct sba_error *err)
+int sba_agent_parse_state(struct sba_agent *a, const char *text, size_t len, struct sba_error *err)
 {
 	SBA_JSON json_t *j = NULL;
-	int rc = sba_json_parse(text->data ? text->data : "", text->len, STATE_PATH, &j, err);
+	int rc = sba_json_parse(text, len, STATE_PATH, &j, err);
 	if (rc < 0)
 		return rc;
 	const char *session = sba_json_str(j, "session");
@@ -119,7 +119,7 @@ int sba_agent_load_state(struct sba_agent *a, struct sba_error *err)
 	if (rc == 0)
 		rc = sba_sandbox_read(a->sandbox, path, 0, keep_bytes, &text, &why);
 	if (rc == 0)
-		rc = parse(a, &text, &why);
+		rc = sba_agent_parse_state(a, text.data ? text.data : "", text.len, &why);
 	if (rc < 0 && rc != SBA_ENOTFOUND) {
 		if (err)
 			*err = why;

@@ -306,6 +306,10 @@ ssize_t sba_http_head_parse(const char *data, size_t len, struct sba_http_head *
 const char *sba_http_head_get(const struct sba_http_head *h, const char *name);
 void sba_http_head_fini(struct sba_http_head *h);
 
+/* The header by which the engine tells what a path is; NULL: there was none (tar.c). */
+int sba_path_stat_parse(const char *header, struct sba_path_stat *ret,
+			struct sba_error *err) SBA_MUST_CHECK;
+
 /* Chunked transfer coding, fed in pieces. */
 struct sba_chunked {
 	int state;

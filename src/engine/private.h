@@ -84,6 +84,9 @@ bool sba_ssh_lacks_docker(const struct sba_ssh *ssh);
 int sba_ssh_forward(struct sba_ssh *ssh, struct sba_until until,
 		    struct sba_error *err) SBA_MUST_CHECK;
 
+/* The last line of its stderr, for people; nothing if it said nothing. */
+void sba_ssh_last_words(const char *text, size_t len, struct sba_buf *ret);
+
 struct sba_tls;
 /* Reads the certificates that the endpoint names. */
 int sba_tls_new(const struct sba_endpoint *ep, struct sba_tls **ret,

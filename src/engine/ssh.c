@@ -162,18 +162,22 @@ static void end(struct ssh_process *p)
 
 /* ---- what it says ---- */
 
-/* The last line of its stderr, for people; "" if it said nothing. */
-static void last_words(const struct ssh_process *p, struct sba_buf *ret)
+void sba_ssh_last_words(const char *text, size_t len, struct sba_buf *ret)
 {
-	char text[4096];
-	ssize_t n = p->words >= 0 ? read(p->words, text, sizeof(text)) : 0;
-	size_t end_at = n > 0 ? (size_t)n : 0;
+	size_t end_at = len;
 	while (end_at > 0 && strchr("\r\n ", text[end_at - 1]))
 		end_at--;
 	size_t at = end_at;
 	while (at > 0 && text[at - 1] != '\n')
 		at--;
 	sba_buf_put_visible(ret, text + at, end_at - at, true);
+}
+
+static void last_words(const struct ssh_process *p, struct sba_buf *ret)
+{
+	char text[4096];
+	ssize_t n = p->words >= 0 ? read(p->words, text, sizeof(text)) : 0;
+	sba_ssh_last_words(text, n > 0 ? (size_t)n : 0, ret);
 }
 
 static int no_answer(struct sba_ssh *ssh, struct ssh_process *p, struct sba_error *err)

@@ -77,7 +77,7 @@ static int64_t unix_time(const char *s)
 	return t;
 }
 
-static int parse_stat(const char *header, struct sba_path_stat *ret, struct sba_error *err)
+int sba_path_stat_parse(const char *header, struct sba_path_stat *ret, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf text = SBA_BUF_INIT(SBA_HTTP_HEAD_MAX);
 	SBA_JSON json_t *j = NULL;
@@ -110,7 +110,8 @@ int sba_container_stat(struct sba_engine *e, const char *id, const char *path,
 		return sba_fail(err, rc, "%s: no such file or container", c.tried);
 	if (rc < 0)
 		return rc;
-	rc = parse_stat(sba_http_head_get(&body->head, "x-docker-container-path-stat"), ret, err);
+	rc = sba_path_stat_parse(sba_http_head_get(&body->head, "x-docker-container-path-stat"),
+				 ret, err);
 	return rc < 0 ? sba_wrap(err, rc, "%s", c.tried) : 0;
 }
 

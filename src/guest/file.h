@@ -95,6 +95,8 @@ void sba_file_remove(int dir_fd, const char *leaf);
 
 /* enum sba_place_flag of an absolute path without links in it. */
 uint8_t sba_file_mounts(const char *path);
+/* The same by the text of mountinfo(5), which it takes apart. */
+uint8_t sba_file_judge_mounts(char *mounts, const char *path);
 
 /* ---- operations; those that stream return the exit code ---- */
 

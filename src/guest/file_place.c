@@ -57,7 +57,7 @@ static bool is_directory(const char *path)
 	return lstat(path, &stat) == 0 && S_ISDIR(stat.st_mode);
 }
 
-static uint8_t judge(char *mounts, const char *path)
+uint8_t sba_file_judge_mounts(char *mounts, const char *path)
 {
 	uint8_t flags = 0;
 
@@ -89,7 +89,7 @@ uint8_t sba_file_mounts(const char *path)
 		return flags;
 	if (!sba_file_read_rest(fd, MOUNTINFO_MAX, &mounts) && !sba_file_grow(&mounts, 1)) {
 		mounts.data[mounts.len] = '\0';
-		flags = judge((char *)mounts.data, path);
+		flags = sba_file_judge_mounts((char *)mounts.data, path);
 	}
 	free(mounts.data);
 	close(fd);

@@ -182,11 +182,20 @@ static int list(const char *dir, const char *prefix, int depth, struct sba_until
 	};
 	SBA_BUF struct sba_buf names = SBA_BUF_INIT(GIT_OUTPUT_MAX);
 	int rc = sba_git_run(dir, args, until, &names, err);
+	if (rc < 0)
+		return rc;
 	if (rc > 0)
 		return sba_fail(err, SBA_EREFUSED, "git does not list the files of '%s': %.200s",
 				dir, names.data ? names.data : "");
-	for (size_t at = 0; rc == 0 && at < names.len; at += strlen(names.data + at) + 1)
-		rc = add_name(dir, prefix, names.data + at, depth, until, ret, err);
+	return sba_git_take_names(dir, prefix, &names, depth, until, ret, err);
+}
+
+int sba_git_take_names(const char *dir, const char *prefix, const struct sba_buf *names, int depth,
+		       struct sba_until until, struct sba_strv *ret, struct sba_error *err)
+{
+	int rc = 0;
+	for (size_t at = 0; rc == 0 && at < names->len; at += strlen(names->data + at) + 1)
+		rc = add_name(dir, prefix, names->data + at, depth, until, ret, err);
 	return rc;
 }
 

@@ -20,4 +20,11 @@ int sba_git_feed(const char *dir, const char *const *args, int in_fd, struct sba
 int sba_git_files(const char *dir, struct sba_until until, struct sba_strv *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
 
+/* What `git ls-files -z` in dir says: names of files and of nested repositories, each
+ * ended by NUL. Adds those that are there, beneath `prefix` ("" or "folder/"), of nested
+ * repositories what git says of them. `depth` counts the nesting. */
+int sba_git_take_names(const char *dir, const char *prefix, const struct sba_buf *names, int depth,
+		       struct sba_until until, struct sba_strv *ret,
+		       struct sba_error *err) SBA_MUST_CHECK;
+
 #endif
