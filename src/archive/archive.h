@@ -122,6 +122,10 @@ struct sba_pack_options {
 	bool set_id;                /* set-id bits come along */
 	int64_t fixed_mtime;        /* for reproducible contexts; < 0: each file's own */
 	const char *beneath;        /* repack: the first name of every path, which is taken off */
+	/* Beyond these (0: none) reading fails with SBA_EUNSUPPORTED, and the report tells
+	 * of an `unfit` entry: for one who unpacks by whole paths, and holes in full. */
+	size_t name_max;   /* bytes of a path */
+	uint64_t hole_max; /* bytes of a file that are holes; not for repack */
 	/* For a tar of which another than its owner moves the directories: they belong to
 	 * that group, which may write in them. */
 	bool set_dir_gid;
@@ -166,6 +170,7 @@ ssize_t sba_pack_read(void *pack, void *buf, size_t size, struct sba_error *err)
 struct sba_pack_report {
 	uint64_t files, directories, symlinks, bytes;
 	uint64_t left_out; /* sockets, fifos, devices, links that lead out; not what was excluded */
+	bool unfit;        /* something was beyond name_max or hole_max */
 };
 void sba_pack_report_get(const struct sba_pack *p, struct sba_pack_report *ret);
 

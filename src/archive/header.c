@@ -150,6 +150,18 @@ size_t sba_tar_padding(uint64_t size)
 	return (size_t)(-size % SBA_TAR_BLOCK);
 }
 
+int sba_tar_check_name(const char *name, const struct sba_pack_options *o, bool *ret_unfit,
+		       struct sba_error *err)
+{
+	size_t len = strlen(name);
+	if (o->name_max == 0 || len <= o->name_max)
+		return 0;
+	*ret_unfit = true;
+	return sba_fail(err, SBA_EUNSUPPORTED,
+			"'%.40s…%s': a path of %zu bytes, %zu is all that can be unpacked there",
+			name, name + len - 20, len, o->name_max);
+}
+
 void sba_tar_put_dressed(struct sba_buf *out, const struct sba_tar_entry *e,
 			 const struct sba_pack_options *o)
 {

@@ -278,10 +278,28 @@ static int put_header(struct sba_pack *p, const struct sba_tar_entry *e, struct 
 	return sba_buf_check(&p->head, "a tar header", err);
 }
 
+static int check_holes(struct sba_pack *p, const struct sba_walk_entry *e, struct sba_error *err)
+{
+	enum { BLOCK = 512 }; /* of st_blocks, whatever the file system's are */
+	struct stat st;
+	if (p->options.hole_max == 0 || e->type != '0' || fstat(e->fd, &st) < 0)
+		return 0;
+	uint64_t there = (uint64_t)st.st_blocks * BLOCK;
+	if (there >= e->size || e->size - there <= p->options.hole_max)
+		return 0;
+	p->report.unfit = true;
+	return sba_fail(err, SBA_EUNSUPPORTED, "'%s': its holes would be filled", e->name);
+}
+
 static int start_walked(struct sba_pack *p, const struct item *i, const struct sba_walk_entry *e,
 			struct sba_error *err)
 {
 	p->fd = e->fd;
+	int rc = sba_tar_check_name(e->name, &p->options, &p->report.unfit, err);
+	if (rc == 0)
+		rc = check_holes(p, e, err);
+	if (rc < 0)
+		return rc;
 	free(p->file);
 	p->file = strdup(e->name);
 	if (!p->file)

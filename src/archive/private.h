@@ -115,6 +115,9 @@ void sba_tar_put_header(struct sba_buf *out, const struct sba_tar_entry *e);
 /* The same; a directory as dir_gid and `directory` of the options have it. */
 void sba_tar_put_dressed(struct sba_buf *out, const struct sba_tar_entry *e,
 			 const struct sba_pack_options *o);
+/* SBA_EUNSUPPORTED, and *ret_unfit, for a name beyond name_max. */
+int sba_tar_check_name(const char *name, const struct sba_pack_options *o, bool *ret_unfit,
+		       struct sba_error *err) SBA_MUST_CHECK;
 /* How many bytes fill up the last block of a content of `size` bytes. */
 size_t sba_tar_padding(uint64_t size);
 

@@ -147,6 +147,7 @@ int sba_channel_place(struct sba_channel *c, const char *path, struct sba_until 
 
 struct sba_channel_census {
 	uint64_t bytes, entries, sockets;
+	uint64_t longest; /* bytes of a path from the last component of what was asked for on */
 };
 /* How much lies below a path: begun, and asked for when it is wanted. _end frees
  * it; names (may be NULL) gets sockets, each ended by NUL, as far as there is room. */

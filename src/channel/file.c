@@ -232,6 +232,7 @@ int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until unti
 		.bytes = sba_be_get(at, 8),
 		.entries = sba_be_get(at + 8, 8),
 		.sockets = sba_be_get(at + 16, 8),
+		.longest = sba_be_get(at + 24, 8),
 	};
 	/* Its last byte is a NUL that ends a name, or there is none. */
 	if (names && answer.data[answer.len - 1] == '\0' && answer.len > SBA_CHANNEL_FILE_CENSUS)

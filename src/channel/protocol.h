@@ -178,8 +178,9 @@ enum {
 	SBA_CHANNEL_FILE_STAT = 28,
 	/* A place's answer: a stat, enum sba_place_flag (1), the real path. */
 	SBA_CHANNEL_FILE_PLACE = SBA_CHANNEL_FILE_STAT + 1,
-	/* A census's answer: bytes, entries, sockets (8 each), then names of sockets. */
-	SBA_CHANNEL_FILE_CENSUS = 24,
+	/* A census's answer: bytes, entries, sockets, the longest path (8 each), then names
+	 * of sockets. */
+	SBA_CHANNEL_FILE_CENSUS = 32,
 	/* What follows a request to write: uid, gid (4 each), time in ns (8); all ones:
 	 * none given. */
 	SBA_CHANNEL_FILE_DRESS = 16,

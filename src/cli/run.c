@@ -110,7 +110,8 @@ static int get_parse(const char *arg, const char *workdir, struct get *ret, stru
 
 static void refused(void *user, const char *name, enum sba_refusal why)
 {
-	cli_note(user, "refused: %s (%s)", name, sba_refusal_text(why));
+	CLI_FREE char *visible = sba_visible(name, strlen(name), true);
+	cli_note(user, "refused: %s (%s)", visible ? visible : "?", sba_refusal_text(why));
 }
 
 static void told_json(json_t *result, const struct get *g, const struct sba_transfer_report *r,

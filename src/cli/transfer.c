@@ -89,8 +89,8 @@ void cli_transfer_refused(void *transfer, const char *name, enum sba_refusal why
 	if (visible && json_array_size(t->refused) < NAMES_MAX)
 		json_array_append_new(t->refused,
 				      json_pack("{s:s, s:s}", "name", visible, "why", text));
-	if (t->cli->verbose)
-		cli_note(t->cli, "refused: %s (%s)", name, text);
+	if (t->cli->verbose && visible)
+		cli_note(t->cli, "refused: %s (%s)", visible, text);
 }
 
 void cli_transfer_tell_refused(struct cli_transfer *t, uint64_t refused)

@@ -81,7 +81,7 @@ void sba_file_remove(int dir_fd, const char *leaf)
 /* ---- measuring ---- */
 
 struct census {
-	uint64_t bytes, entries, sockets;
+	uint64_t bytes, entries, sockets, longest;
 	uint64_t max; /* of the names */
 	int depth;
 	struct sba_file_name name;
@@ -126,6 +126,8 @@ static int count(void *user, int dir_fd, const char *leaf)
 	    sba_file_name_push(&census->name, leaf, &before))
 		return 0;
 	census->entries++;
+	if (census->name.len > census->longest)
+		census->longest = census->name.len;
 	if (S_ISREG(stat.st_mode))
 		census->bytes += (uint64_t)stat.st_size;
 	else if (S_ISSOCK(stat.st_mode))
@@ -167,6 +169,7 @@ int sba_file_serve_census(const struct sba_file_request *request, struct sba_fil
 	}
 	count(&census, fd, slash + 1);
 	to = sba_file_put(ret->data, census.bytes, 8);
-	sba_file_put(sba_file_put(to, census.entries, 8), census.sockets, 8);
+	to = sba_file_put(sba_file_put(to, census.entries, 8), census.sockets, 8);
+	sba_file_put(to, census.longest, 8);
 	return 0;
 }

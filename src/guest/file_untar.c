@@ -66,6 +66,30 @@ static int fill(struct untar *untar)
 	return 0;
 }
 
+static bool is_zero(const uint8_t *data, size_t len)
+{
+	return data[0] == 0 && memcmp(data, data + 1, len - 1) == 0;
+}
+
+/* Zeros are left out: the file is set to its size in the end. */
+static bool write_sparse(int fd, const uint8_t *data, size_t len)
+{
+	enum { HOLE = 4096 };
+
+	while (len > 0) {
+		bool zero = is_zero(data, len < HOLE ? len : HOLE);
+		size_t n = 0;
+
+		while (n < len && is_zero(data + n, len - n < HOLE ? len - n : HOLE) == zero)
+			n += len - n < HOLE ? len - n : HOLE;
+		if (zero ? lseek(fd, (off_t)n, SEEK_CUR) < 0 : !sba_file_write_whole(fd, data, n))
+			return false;
+		data += n;
+		len -= n;
+	}
+	return true;
+}
+
 /* Exactly len bytes, to memory, to a file, or to nowhere. */
 static int take(struct untar *untar, uint8_t *to, int fd, uint64_t len)
 {
@@ -79,8 +103,7 @@ static int take(struct untar *untar, uint8_t *to, int fd, uint64_t len)
 		if (to) {
 			memcpy(to, untar->part->data + untar->at, step);
 			to += step;
-		} else if (fd >= 0 &&
-			   !sba_file_write_whole(fd, untar->part->data + untar->at, step)) {
+		} else if (fd >= 0 && !write_sparse(fd, untar->part->data + untar->at, step)) {
 			return errno;
 		}
 		untar->at += step;
@@ -214,6 +237,8 @@ static int put_file(struct untar *untar, int dir_fd, const char *leaf, mode_t mo
 	if (fd < 0)
 		return errno;
 	error = take_content(untar, fd, untar->size);
+	if (!error && ftruncate(fd, (off_t)untar->size) < 0)
+		error = errno;
 	if (!error)
 		error = dress(fd, mode, time);
 	if (close(fd) < 0 && !error)
@@ -287,8 +312,8 @@ static int settle(struct untar *untar)
 {
 	int error = 0;
 
-	while (!error && untar->count > 0) {
-		const struct later *later = &untar->later[--untar->count];
+	for (size_t i = untar->count; !error && i > 0;) {
+		const struct later *later = &untar->later[--i];
 		const char *leaf;
 		int dir_fd = parent_of(untar, later->name, false, &leaf);
 		int fd = dir_fd < 0 ? -1 : sba_file_open_dir(dir_fd, leaf);
@@ -300,11 +325,6 @@ static int settle(struct untar *untar)
 	return error;
 }
 
-static bool is_zero(const uint8_t *block)
-{
-	return block[0] == 0 && memcmp(block, block + 1, BLOCK - 1) == 0;
-}
-
 static int one(struct untar *untar, bool *ret_end)
 {
 	uint8_t block[BLOCK];
@@ -312,7 +332,7 @@ static int one(struct untar *untar, bool *ret_end)
 
 	if (error)
 		return error == ENODATA ? EPROTO : error;
-	*ret_end = is_zero(block);
+	*ret_end = is_zero(block, BLOCK);
 	if (*ret_end)
 		return 0;
 	if (block[OFFSET_TYPE] == 'x')
@@ -323,12 +343,20 @@ static int one(struct untar *untar, bool *ret_end)
 	return error == ENODATA ? EPROTO : error;
 }
 
+static void forget(struct untar *untar)
+{
+	for (size_t i = 0; i < untar->count; i++)
+		free(untar->later[i].name);
+	free(untar->later);
+}
+
 int sba_file_unpack(int dir_fd, struct sba_file_part *part, const char **ret_name)
 {
 	static struct untar untar;
 	bool end = false;
 	int error = 0;
 
+	memset(&untar, 0, sizeof(untar));
 	untar.dir_fd = dir_fd;
 	untar.part = part;
 	*ret_name = untar.name;
@@ -339,5 +367,7 @@ int sba_file_unpack(int dir_fd, struct sba_file_part *part, const char **ret_nam
 		untar.at = untar.part->len;
 		error = fill(&untar);
 	}
-	return error == ENODATA ? settle(&untar) : error;
+	error = error == ENODATA ? settle(&untar) : error;
+	forget(&untar);
+	return error;
 }

@@ -4,6 +4,7 @@
  * it does not see (tmpfs, volumes, /proc) comes from the guest, as the
  * sandbox's user. archive/ judges all of it alike.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -198,14 +199,28 @@ void sba_tar_way_close(struct sba_tar_way *w)
 /* ---- what lands ---- */
 
 struct download {
+	struct sba_sandbox *s;
 	const struct sba_transfer_options *options;
+	struct sba_tar_way *way;
 	uint64_t total;
 	uint64_t refused; /* what no tar tells */
+	bool unread;      /* what was asked for: its user may not read it */
 	struct sba_channel_ask *census;
+	bool beyond; /* there are paths that the engine does not open */
+	bool again;  /* it comes a second time, by the guest */
 };
+
+static bool is_beyond(const struct sba_tar_way *w, uint64_t name_len)
+{
+	size_t above = strlen(w->path) - strlen(sba_base_name(w->path));
+	return above + name_len >= PATH_MAX;
+}
 
 static void tell_refused(struct download *d, const char *name, enum sba_refusal why)
 {
+	/* The engine's tar has told of the others before. */
+	if (d->again && why != SBA_REFUSED_UNREADABLE && !is_beyond(d->way, strlen(name)))
+		return;
 	if (d->options && d->options->refused)
 		d->options->refused(d->options->user, name, why);
 }
@@ -219,6 +234,7 @@ static void on_note(void *user, const char *name, int why)
 {
 	struct download *d = user;
 	d->refused++;
+	d->unread |= why == SBA_NOTE_UNREADABLE && strcmp(name, sba_base_name(d->way->path)) == 0;
 	tell_refused(d, name, why == SBA_NOTE_SOCKET ? SBA_REFUSED_SOCKET : SBA_REFUSED_UNREADABLE);
 }
 
@@ -240,14 +256,16 @@ static void end_census(struct download *d, struct sba_until until)
 		return;
 	d->total = all.bytes;
 	d->refused += all.sockets;
+	d->beyond = is_beyond(d->way, all.longest);
 	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
 		tell_refused(d, names.data + at, SBA_REFUSED_SOCKET);
 }
 
 /* An engine's tar does not tell of sockets, nor how much is to come: the guest
  * does, meanwhile, or first where somebody looks on. */
-static void begin_census(struct download *d, const struct sba_tar_way *w)
+static void begin_census(struct download *d)
 {
+	const struct sba_tar_way *w = d->way;
 	d->total = S_ISREG(w->mode) ? w->size : 0;
 	if (!w->channel || w->by_guest || !S_ISDIR(w->mode))
 		return;
@@ -276,10 +294,24 @@ static int final_name(const char *name, const char *host_path, bool contents, st
 	return sba_buf_check(ret, "path", err);
 }
 
-static int land(struct download *d, struct sba_tar_way *w, const char *dest,
-		struct sba_land_report *report, struct sba_error *err)
+/* Docker (20.10 at least) leaves out without a word what lies too deep to be opened by
+ * its whole path. */
+static ssize_t read_way(void *user, void *buf, size_t size, struct sba_error *err)
+{
+	struct download *d = user;
+	ssize_t n = d->beyond && !d->again ? 0 : sba_tar_way_read(d->way, buf, size, err);
+	if (n == 0)
+		end_census(d, sba_until_in(SOCKETS_MS));
+	return n == 0 && d->beyond && !d->again
+		       ? sba_fail(err, SBA_EUNSUPPORTED, "there are paths too long for the engine")
+		       : n;
+}
+
+static int land(struct download *d, const char *dest, struct sba_land_report *report,
+		struct sba_error *err)
 {
 	const struct sba_transfer_options *o = d->options;
+	const struct sba_tar_way *w = d->way;
 	struct sba_land_options options = {
 		.source_name = sba_base_name(w->path),
 		.dest = dest,
@@ -296,7 +328,36 @@ static int land(struct download *d, struct sba_tar_way *w, const char *dest,
 		options.max_depth = o->max_depth;
 		options.progress = o->progress ? on_progress : NULL;
 	}
-	return sba_land(&options, sba_tar_way_read, w, report, err);
+	return sba_land(&options, read_way, d, report, err);
+}
+
+/* The guest opens one folder after the other. */
+static int open_again(struct download *d, const struct sba_tar_find *f, struct sba_until until,
+		      struct sba_error *err)
+{
+	stop(d->way);
+	d->again = d->way->by_guest = true;
+	d->refused = 0;
+	return open_tar(d->s, d->way, f, until, err);
+}
+
+static int come(struct download *d, const struct sba_tar_find *f, const char *dest,
+		struct sba_until until, struct sba_land_report *report, struct sba_error *err)
+{
+	begin_census(d);
+	int rc = land(d, dest, report, err);
+	if (rc < 0 && d->beyond) {
+		rc = open_again(d, f, until, err);
+		if (rc == 0)
+			rc = land(d, dest, report, err);
+	}
+	stop(d->way);
+	end_census(d, sba_until_in(0));
+	return rc < 0 && d->unread
+		       ? sba_fail(err, SBA_EREFUSED,
+				  "the sandbox's user may not read it, and the engine does not "
+				  "see it")
+		       : rc;
 }
 
 static void fill_report(const struct download *d, const struct sba_land_report *r,
@@ -319,26 +380,21 @@ int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *ho
 {
 	char inside[SBA_INSIDE_PATH_MAX];
 	SBA_BUF struct sba_buf dest = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
-	struct download d = { .options = o };
+	struct download d = { .s = s, .options = o };
 	const struct sba_tar_find find = {
 		.path = inside, .contents = o && o->contents, .note = on_note, .user = &d
 	};
 	struct sba_land_report report = { 0 };
-	struct sba_tar_way *w = NULL;
+	struct sba_until until = sba_transfer_until(s, o ? o->timeout_ms : 0);
 	int rc = sba_inside_path(path, inside, err);
 	if (rc == 0)
-		rc = sba_tar_way_open(s, &find, sba_transfer_until(s, o ? o->timeout_ms : 0), &w,
-				      err);
-	if (rc < 0 || !w)
+		rc = sba_tar_way_open(s, &find, until, &d.way, err);
+	if (rc < 0 || !d.way)
 		return rc;
 	rc = final_name(sba_base_name(inside), host_path, find.contents, &dest, err);
-	if (rc == 0) {
-		begin_census(&d, w);
-		rc = land(&d, w, dest.data, &report, err);
-	}
-	stop(w);
-	end_census(&d, sba_until_in(rc == 0 ? SOCKETS_MS : 0));
-	sba_tar_way_close(w);
+	if (rc == 0)
+		rc = come(&d, &find, dest.data, until, &report, err);
+	sba_tar_way_close(d.way);
 	if (rc < 0)
 		return sba_wrap(err, rc, "copy %s:%s to '%s'", s->info.name, inside, dest.data);
 	if (ret_report)
@@ -351,7 +407,7 @@ int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_
 			     struct sba_error *err)
 {
 	char inside[SBA_INSIDE_PATH_MAX];
-	struct download d = { .options = o };
+	struct download d = { .s = s, .options = o };
 	const struct sba_tar_find find = {
 		.path = inside,
 		.contents = o && o->contents,
@@ -359,19 +415,20 @@ int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_
 		.note = on_note,
 		.user = &d,
 	};
-	struct sba_tar_way *w = NULL;
+	struct sba_until until = sba_transfer_until(s, o ? o->timeout_ms : 0);
 	SBA_FREE char *piece = malloc(64 * (size_t)SBA_KIB);
 	ssize_t n = piece ? sba_inside_path(path, inside, err) : sba_fail_nomem(err);
 	if (n == 0)
-		n = sba_tar_way_open(s, &find, sba_transfer_until(s, o ? o->timeout_ms : 0), &w,
-				     err);
-	if (n < 0 || !w)
+		n = sba_tar_way_open(s, &find, until, &d.way, err);
+	if (n < 0 || !d.way)
 		return (int)n;
-	while ((n = sba_tar_way_read(w, piece, 64 * (size_t)SBA_KIB, err)) > 0) {
+	begin_census(&d);
+	end_census(&d, sba_until_in(TOTAL_MS));
+	if (d.beyond)
+		n = open_again(&d, &find, until, err);
+	while (n >= 0 && (n = read_way(&d, piece, 64 * (size_t)SBA_KIB, err)) > 0)
 		n = write(user, piece, (size_t)n, err);
-		if (n < 0)
-			break;
-	}
-	sba_tar_way_close(w);
+	sba_tar_way_close(d.way);
+	end_census(&d, sba_until_in(0));
 	return n < 0 ? sba_wrap(err, (int)n, "read %s:%s", s->info.name, inside) : 0;
 }

@@ -6,6 +6,7 @@
  * where it can reach that folder, else the guest does.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -25,12 +26,17 @@ struct sending {
 	struct sba_pack *pack; /* of a cargo that is filled */
 	struct sba_repack *repack;
 	struct sba_pack_report report;
+	const char *stage; /* that the engine unpacks into; NULL: the guest unpacks */
+	bool begun;        /* some of the cargo has been read */
 	uint64_t kept;
 	uint32_t other_gid;
 	struct sba_dress dress; /* of what the folder's owner moves in place */
 };
 
-enum { DIRS_MAX = 16 * SBA_MIB };
+enum {
+	DIRS_MAX = 16 * SBA_MIB,
+	ENGINE_HOLES_MAX = 16 * SBA_MIB, /* of a file: the engine fills them all */
+};
 
 static bool no_clobber(const struct sending *j)
 {
@@ -71,10 +77,35 @@ static void unload(struct sending *j)
 	sba_repack_free(sba_move(&j->repack));
 }
 
+/* What the guest unpacks is its user's. */
+static int check_guests_way(const struct sending *j, struct sba_error *err)
+{
+	if (j->other)
+		return sba_fail(err, SBA_EREFUSED,
+				"'%s': only the engine reaches it, for the sandbox's user may not "
+				"write there",
+				j->folder);
+	if (j->cargo->set_owner)
+		return sba_fail(err, SBA_EUNSUPPORTED,
+				"'%s' is mounted: what comes is its user's, nobody else's",
+				j->folder);
+	return 0;
+}
+
+/* The engine opens whole paths, and writes holes out. */
+static void limit_to_engine(const struct sending *j, struct sba_pack_options *o)
+{
+	if (!j->stage)
+		return;
+	o->name_max = PATH_MAX - 1 - strlen(j->stage) - 1;
+	if (check_guests_way(j, NULL) == 0)
+		o->hole_max = ENGINE_HOLES_MAX;
+}
+
 static int load(struct sending *j, uint32_t uid, uint32_t gid, struct sba_error *err)
 {
 	const struct sba_cargo *c = j->cargo;
-	const struct sba_pack_options options = {
+	struct sba_pack_options options = {
 		.uid = c->set_owner ? c->uid : uid,
 		.gid = c->set_owner ? c->gid : gid,
 		.fixed_mtime = -1,
@@ -88,6 +119,7 @@ static int load(struct sending *j, uint32_t uid, uint32_t gid, struct sba_error 
 		.user = j,
 	};
 	unload(j);
+	limit_to_engine(j, &options);
 	sba_buf_reset(&j->dress.dirs);
 	if (c->tar)
 		return sba_repack_new(&options, c->tar, c->user, &j->repack, err);
@@ -98,6 +130,7 @@ static int load(struct sending *j, uint32_t uid, uint32_t gid, struct sba_error 
 static ssize_t read_cargo(void *user, void *buf, size_t size, struct sba_error *err)
 {
 	struct sending *j = user;
+	j->begun = true;
 	return j->repack ? sba_repack_read(j->repack, buf, size, err)
 			 : sba_pack_read(j->pack, buf, size, err);
 }
@@ -183,6 +216,7 @@ static int owner_of_cargo(struct sending *j, const char *stage, uint32_t *uid, u
 /* Owners are not set on this way: it is for folders of other mounts. */
 static int by_guest(struct sending *j, struct sba_error *err)
 {
+	j->stage = NULL;
 	int rc = load(j, 0, 0, err);
 	if (rc == 0)
 		rc = sba_channel_put_tar(j->put, read_cargo, j, j->until, err);
@@ -192,6 +226,7 @@ static int by_guest(struct sending *j, struct sba_error *err)
 static int by_engine(struct sending *j, const char *stage, struct sba_dress_owner *ret,
 		     struct sba_error *err)
 {
+	j->stage = stage;
 	int rc = owner_of_cargo(j, stage, &ret->uid, &ret->gid, err);
 	if (rc == 0)
 		rc = load(j, ret->uid, ret->gid, err);
@@ -201,20 +236,6 @@ static int by_engine(struct sending *j, const char *stage, struct sba_dress_owne
 	if (rc == 0 && j->other)
 		rc = sba_dress_keep_new(&j->dress, j->other, j->folder, j->until, err);
 	return rc;
-}
-
-/* What the guest unpacks is its user's. */
-static int check_guests_way(const struct sending *j, struct sba_error *err)
-{
-	if (j->other)
-		return sba_fail(err, SBA_EREFUSED,
-				"'%s' is mounted, and the sandbox's user may not write there",
-				j->folder);
-	if (j->cargo->set_owner)
-		return sba_fail(err, SBA_EUNSUPPORTED,
-				"'%s' is mounted: what comes is its user's, nobody else's",
-				j->folder);
-	return 0;
 }
 
 static bool sent_nothing(const struct sending *j)
@@ -240,6 +261,32 @@ static int once_more(struct sending *j, struct sba_error *err)
 	return rc == 0 && again ? sba_fail(err, SBA_EBROKEN, "nothing has arrived") : rc;
 }
 
+/* The engine has found no stage, which the guest has made. Docker (20.10 at least) finds
+ * nothing any more in a container that has a mount whose source is gone. */
+static int not_found(const struct sending *j, int rc, struct sba_error *err)
+{
+	SBA_JSON json_t *mounts = json_loads(j->s->info.mounts, 0, NULL);
+	const char *first = sba_json_str(mounts, "#0");
+	rc = sba_fail(err, rc, "the engine does not see '%s', which is there", j->folder);
+	return first ? sba_hint(err, rc, "is the source of a mount gone?  %s%s", first,
+				json_array_size(mounts) > 1 ? ", …" : "")
+		     : rc;
+}
+
+/* What the engine cannot do, the guest may; *err says what the engine could not. */
+static int after_engine(struct sending *j, int failed, struct sba_error *err)
+{
+	unload(j);
+	bool whole = !j->cargo->tar || !j->begun;
+	if (failed != SBA_ENOTFOUND && !j->report.unfit)
+		return failed;
+	if (!whole || check_guests_way(j, NULL) < 0)
+		return failed == SBA_ENOTFOUND ? not_found(j, failed, err) : failed;
+	sba_channel_put_close(sba_move(&j->put)); /* with what the engine has unpacked */
+	int rc = open_stage(j, j->channel, false, err);
+	return rc < 0 ? rc : by_guest(j, err);
+}
+
 static int staged(struct sending *j, struct sba_error *err)
 {
 	bool seen, again = false;
@@ -249,6 +296,8 @@ static int staged(struct sending *j, struct sba_error *err)
 	int rc = seen ? 0 : check_guests_way(j, err);
 	if (rc == 0)
 		rc = seen ? by_engine(j, stage, &owner, err) : by_guest(j, err);
+	if (rc < 0 && seen)
+		rc = after_engine(j, rc, err);
 	if (rc == 0)
 		rc = sba_channel_put_commit(j->put, j->until, &again, &j->kept, err);
 	if (rc == 0 && again)

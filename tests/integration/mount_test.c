@@ -117,6 +117,34 @@ static void a_tree_does_not_merge_into_what_is_mounted_below(void **state)
 	live_remove(s);
 }
 
+/* C-32: Docker finds nothing any more in such a container, and says "no such file". */
+static void what_a_mount_led_to_may_go_and_copies_still_work(void **state)
+{
+	(void)state;
+	skip_if_its_files_are_elsewhere();
+	char mount[300];
+	struct sba_error err = { 0 };
+	live_write_file(live_path("led-to"), "x", 1, 0644);
+	snprintf(mount, sizeof(mount), "%s:/opt/led-to", live_path("led-to"));
+	const char *const mounts[] = { mount, NULL };
+	struct sba_sandbox *s =
+		live_sandbox((struct sba_sandbox_options){ .mounts = mounts, .user = "1000:1000" });
+	assert_int_equal(unlink(live_path("led-to")), 0);
+	folder("goes");
+	live_write_file(live_path("goes/f"), "content", 7, 0644);
+	if (sba_sandbox_upload(s, live_path("goes"), "/tmp/came", NULL, NULL, &err) < 0 ||
+	    sba_sandbox_download(s, "/tmp/came", live_path("came"), NULL, NULL, &err) < 0)
+		fail_msg("%s", err.text);
+	SBA_FREE char *here = live_read_file(live_path("came/f"), NULL);
+	assert_string_equal(here, "content");
+	/* Where only the engine gets, it is said what may be the matter. */
+	if (sba_sandbox_upload(s, live_path("goes"), "/opt", NULL, NULL, &err) < 0) {
+		assert_non_null(strstr(err.text, "the engine does not see '/opt'"));
+		assert_non_null(strstr(err.hint, mount));
+	}
+	live_remove(s);
+}
+
 static void is_refused(const char *mount, int code, const char *words)
 {
 	const char *const mounts[] = { mount, NULL };
@@ -308,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_mounted_folder_is_here_and_there),
 		LIVE_TEST(a_tree_does_not_merge_into_what_is_mounted_below),
+		LIVE_TEST(what_a_mount_led_to_may_go_and_copies_still_work),
 		LIVE_TEST(no_name_of_an_engines_socket_brings_it_in),
 		LIVE_TEST(another_socket_may_come_in),
 		LIVE_TEST(what_a_sandbox_needs_is_not_hidden),

@@ -488,7 +488,9 @@ static void a_chat_and_an_exec_share_a_sandbox(void **state)
 		live_assert_says(&exec, 0, NULL);
 		assert_string_equal(exec.out.data, "beside\n");
 		live_child_fini(&exec);
-		exec = (struct live_child){ .in = -1, .out_fd = -1, .err_fd = -1 };
+		exec = (struct live_child){
+			.in = -1, .held_in = -1, .out_fd = -1, .err_fd = -1, .screen_fd = -1
+		};
 	}
 	live_child_end(&chat, 60000);
 	live_assert_says(&chat, 0, NULL);

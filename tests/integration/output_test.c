@@ -84,6 +84,25 @@ static void output_beyond_the_limit_is_dropped_and_told(void **state)
 	assert_string_equal(late.out.data, "y\ny\ny\ny\ny\n");
 }
 
+/* C-14 */
+static void output_without_end_needs_no_memory(void **state)
+{
+	(void)state;
+	static const char *const env[] = { "ASAN_OPTIONS=quarantine_size_mb=1", NULL };
+	static const char *const ways[][10] = {
+		{ "exec", BOX, "--", "head", "-c", "200000000", "/dev/zero", NULL },
+		{ "exec", "--max-output", "1m", "--timeout", "3s", BOX, "--", "yes", NULL },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ways); i++) {
+		LIVE_CHILD c;
+		live_start(&c, &(struct live_start){ .argv = ways[i], .env = env });
+		size_t most = live_child_watch_memory(&c, 100 * 1000);
+		live_child_end(&c, 60000);
+		assert_int_equal(c.status, i == 0 ? 0 : 124);
+		assert_true(most > 0 && most < (size_t)100 << 20);
+	}
+}
+
 static void the_library_counts_what_it_dropped(void **state)
 {
 	(void)state;
@@ -309,6 +328,7 @@ int main(void)
 		LIVE_STEP(who_holds_the_output_is_told_once_and_waited_for_no_longer),
 		LIVE_STEP(a_daemon_that_let_go_of_the_output_is_not_mentioned),
 		LIVE_STEP(output_beyond_the_limit_is_dropped_and_told),
+		LIVE_STEP(output_without_end_needs_no_memory),
 		LIVE_STEP(the_library_counts_what_it_dropped),
 		LIVE_STEP(a_character_between_two_pieces_stays_text),
 		LIVE_STEP(the_size_of_the_window_and_its_changes_reach_the_command),

@@ -101,6 +101,26 @@ static void exec_gives_stdin_only_when_asked(void **state)
 	assert_string_equal(without.out.data, "0\n");
 }
 
+/* C-101: a stdin that stays open, and that the command does not read. */
+static void exec_is_not_held_up_by_a_stdin_that_stays_open(void **state)
+{
+	(void)state;
+	static const char *const ways[][9] = {
+		{ "exec", "calm-fox", "--", "echo", "hi", NULL },
+		{ "exec", "-i", "calm-fox", "--", "echo", "hi", NULL },
+		{ "exec", "-i", "--timeout", "1s", "calm-fox", "--", "sleep", "7041", NULL },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ways); i++) {
+		LIVE_CHILD c;
+		live_start(&c, &(struct live_start){ .argv = ways[i], .open_stdin = true });
+		live_child_end(&c, 30000);
+		assert_int_equal(c.status, i < 2 ? 0 : 124);
+		if (i < 2)
+			assert_string_equal(c.out.data, "hi\n");
+	}
+	assert_false(live_runs_inside(sba_sandbox_container(box), "sleep 7041"));
+}
+
 static void exec_passes_environment_user_and_folder(void **state)
 {
 	(void)state;
@@ -322,6 +342,7 @@ int main(void)
 		LIVE_STEP(exec_hands_streams_and_status_through),
 		LIVE_STEP(exec_tells_our_failures_apart),
 		LIVE_STEP(exec_gives_stdin_only_when_asked),
+		LIVE_STEP(exec_is_not_held_up_by_a_stdin_that_stays_open),
 		LIVE_STEP(exec_warns_of_what_died_under_a_command_that_went_on),
 		LIVE_STEP(exec_passes_environment_user_and_folder),
 		LIVE_STEP(exec_in_json_is_lines_and_bytes_in_base64),

@@ -14,6 +14,7 @@
 #include "support/live.h"
 #include "support/tar_builder.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -60,6 +61,18 @@ static void must(int rc, const struct sba_error *err)
 {
 	if (rc < 0)
 		fail_msg("%s", err->text);
+}
+
+static int keep(void *user, const void *data, size_t len, struct sba_error *err)
+{
+	sba_buf_put(user, data, len);
+	return sba_buf_check(user, "the file", err);
+}
+
+static bool gone_inside(void *user)
+{
+	SBA_FREE char *said = live_sh_out(box, user);
+	return strcmp(said, "0\n") == 0;
 }
 
 /* ---- what the engine does not see ---- */
@@ -111,6 +124,110 @@ static void a_file_of_proc_comes_with_its_content(void **state)
 	     &err);
 	SBA_FREE char *text = live_read_file(live_path("version"), NULL);
 	assert_non_null(strstr(text, "Linux"));
+}
+
+/* ---- what the engine cannot carry ---- */
+
+static void make_deep(const char *name, int levels)
+{
+	char leaf[201];
+	memset(leaf, 'd', 200);
+	leaf[200] = '\0';
+	assert_int_equal(mkdir(live_path(name), 0755), 0);
+	int fd = open(live_path(name), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < levels; i++) {
+		assert_int_equal(mkdirat(fd, leaf, 0755), 0);
+		int next = openat(fd, leaf, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		assert_true(next >= 0);
+		close(fd);
+		fd = next;
+	}
+	int file = openat(fd, "leaf", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_int_equal(write(file, "deep", 4), 4);
+	close(file);
+	close(fd);
+}
+
+/* Docker refuses to unpack such a path, and leaves it out of its own tars unsaid. */
+static void a_tree_beyond_path_max_goes_in_and_comes_back(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	struct sba_transfer_report in, out;
+	make_deep("deep", 30);
+	must(sba_sandbox_upload(box, live_path("deep"), "/tmp/deep", NULL, &in, &err), &err);
+	assert_inside(
+		"find /tmp/deep -name leaf -execdir cat {} +; ls -A /tmp | grep -c sandbox-agent; "
+		"true",
+		"deep0\n");
+	must(sba_sandbox_download(box, "/tmp/deep", live_path("deep-back"), NULL, &out, &err),
+	     &err);
+	assert_int_equal(in.files, 1);
+	assert_int_equal(out.files, 1);
+	assert_int_equal(out.directories, in.directories);
+	SBA_BUF struct sba_buf tar = SBA_BUF_INIT(1 << 20);
+	must(sba_sandbox_download_tar(box, "/tmp/deep", keep, &tar, NULL, &err), &err);
+	assert_non_null(memmem(tar.data, tar.len, "/leaf\n", 6));
+}
+
+/* A tar can be read but once: it must not be tried and given up half-way. */
+static void a_tar_beyond_path_max_is_refused_with_words_and_leaves_nothing(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	SBA_BUF struct sba_buf tar = SBA_BUF_INIT(1 << 20), name = SBA_BUF_INIT(8192);
+	for (int i = 0; i < 500; i++)
+		sba_buf_puts(&name, "deeper/in/");
+	sba_buf_puts(&name, "f");
+	tar_file(&tar, "first", "x");
+	tar_pax(&tar, "path", name.data);
+	tar_file(&tar, "f", "x");
+	tar_end(&tar);
+	free(live_sh_out(box, "mkdir /tmp/refused"));
+	live_start(&c,
+		   &(struct live_start){
+			   .argv = (const char *const[]){ "cp", "-", BOX ":/tmp/refused", NULL },
+			   .input = tar.data,
+			   .input_len = tar.len,
+		   });
+	live_child_end(&c, 20000);
+	live_assert_says(&c, 1, "all that can be unpacked there");
+	static char count[] = "ls -A /tmp/refused | wc -l";
+	live_await(gone_inside, count, 20000);
+}
+
+static void holes_that_go_in_stay_holes(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	assert_int_equal(mkdir(live_path("holes"), 0755), 0);
+	live_write_file(live_path("holes/first"), "x", 1, 0644);
+	live_write_file(live_path("holes/sparse"), "begin", 5, 0644);
+	assert_int_equal(truncate(live_path("holes/sparse"), 64 << 20), 0);
+	must(sba_sandbox_upload(box, live_path("holes"), "/tmp", NULL, NULL, &err), &err);
+	assert_inside("cd /tmp/holes && stat -c %s sparse && head -c 5 sparse && cat first && "
+		      "du -k sparse | cut -f1 | grep -c '^.$'",
+		      "67108864\nbeginx1\n");
+}
+
+/* C-22: what comes is never kept as a whole. */
+static void a_download_larger_than_memory_needs_little_of_it(void **state)
+{
+	(void)state;
+	enum { MIB = 256 };
+	LIVE_CHILD c;
+	struct stat st;
+	char from[64] = BOX ":/tmp/vast";
+	free(live_sh_out(box, "truncate -s 256M /tmp/vast"));
+	live_start(&c, &(struct live_start){ .argv = (const char *const[]){
+						     "cp", from, live_path("vast"), NULL } });
+	size_t most = live_child_watch_memory(&c, 100 * 1000);
+	live_child_end(&c, 60000);
+	live_assert_says(&c, 0, "1 file");
+	assert_true(most > 0 && most < (size_t)(MIB / 2) << 20);
+	assert_int_equal(stat(live_path("vast"), &st), 0);
+	assert_int_equal(st.st_size, (off_t)MIB << 20);
+	assert_true(st.st_blocks < 64);
 }
 
 /* ---- where the sandbox's user may not write ---- */
@@ -262,12 +379,6 @@ static int write_text(const char *path, const char *text, const struct sba_write
 	return sba_sandbox_write(box, path, next_text, &t, o, err);
 }
 
-static int keep(void *user, const void *data, size_t len, struct sba_error *err)
-{
-	sba_buf_put(user, data, len);
-	return sba_buf_check(user, "the file", err);
-}
-
 static void assert_reads(const char *path, const char *content)
 {
 	struct sba_error err = { 0 };
@@ -331,12 +442,6 @@ static void names_are_bytes_in_the_c_locale(void **state)
 }
 
 /* ---- ends that come early ---- */
-
-static bool gone_inside(void *user)
-{
-	SBA_FREE char *said = live_sh_out(box, user);
-	return strcmp(said, "0\n") == 0;
-}
 
 static bool staged_inside(void *user)
 {
@@ -516,6 +621,18 @@ static void cp_merges_and_keeps_and_excludes(void **state)
 	live_assert_says(&both, 2, "cp - B:PATH");
 }
 
+/* C-112 */
+static void escapes_in_a_refused_name_are_shown_on_one_line(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	free(live_sh_out(box, "mkdir /tmp/esc && cd /tmp/esc && "
+			      "ln -s /x \"$(printf 'a\\033[2K\\nerror: b')\""));
+	RUN(&c, "cp", "-v", BOX ":/tmp/esc", live_path("esc"));
+	live_assert_says(&c, 0, "refused: esc/a\\x1b[2K\\nerror: b (symbolic link)");
+	assert_null(strchr(c.err.data, '\033'));
+}
+
 /* C-19, C-20 */
 static void a_copy_to_nowhere_says_so_at_once_whatever_its_size(void **state)
 {
@@ -575,6 +692,10 @@ int main(void)
 		LIVE_STEP(a_tree_on_a_tmpfs_goes_in_and_comes_back),
 		LIVE_STEP(a_folder_with_a_mount_below_comes_whole),
 		LIVE_STEP(a_file_of_proc_comes_with_its_content),
+		LIVE_STEP(a_tree_beyond_path_max_goes_in_and_comes_back),
+		LIVE_STEP(a_tar_beyond_path_max_is_refused_with_words_and_leaves_nothing),
+		LIVE_STEP(holes_that_go_in_stay_holes),
+		LIVE_STEP(a_download_larger_than_memory_needs_little_of_it),
 		LIVE_STEP(a_file_and_a_folder_go_where_only_root_may_write),
 		LIVE_STEP(a_tree_merges_into_folders_that_are_roots),
 		LIVE_STEP(what_cannot_all_be_moved_is_not_begun),
@@ -593,6 +714,7 @@ int main(void)
 		LIVE_STEP(a_tar_of_what_is_in_a_folder_has_not_its_name),
 		LIVE_STEP(a_reader_that_has_seen_enough_is_no_error),
 		LIVE_STEP(cp_merges_and_keeps_and_excludes),
+		LIVE_STEP(escapes_in_a_refused_name_are_shown_on_one_line),
 		LIVE_STEP(a_copy_to_nowhere_says_so_at_once_whatever_its_size),
 		LIVE_STEP(read_and_write_are_exact_and_of_any_size),
 		LIVE_STEP(the_shared_sandbox_is_removed_and_nothing_is_left),

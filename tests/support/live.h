@@ -116,6 +116,7 @@ struct live_start {
 	const char *const *argv; /* after the program's name, NULL-ended */
 	const char *input;       /* for stdin; NULL: /dev/null */
 	size_t input_len;        /* 0: strlen */
+	bool open_stdin;         /* stdin is a pipe in which nothing ever comes */
 	const char *const *env;  /* "K=V" on top of ours; "K": not set */
 	uid_t uid;               /* 0: as we are */
 	bool close_stdout;       /* nobody reads its stdout */
@@ -126,6 +127,7 @@ struct live_start {
 struct live_child {
 	pid_t pid;
 	int in, out_fd, err_fd;
+	int held_in;   /* open_stdin: its other end */
 	int screen_fd; /* -1: none */
 	const char *input;
 	size_t input_left;
@@ -138,6 +140,8 @@ void live_start(struct live_child *c, const struct live_start *o);
 void live_child_await(struct live_child *c, const char *text, int64_t ms);
 /* Reads to the end and waits for it; fails the test after so long. */
 void live_child_end(struct live_child *c, int64_t ms);
+/* Reads to the end of its output, at most so long; the most anonymous memory it had. */
+size_t live_child_watch_memory(struct live_child *c, int64_t ms);
 void live_child_fini(struct live_child *c);
 #define LIVE_CHILD __attribute__((cleanup(live_child_fini))) struct live_child
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "support/live.h"
+#include "support/bench.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILD_OUTPUT_MAX = 64 * 1024 * 1024, CHILD_ARGS_MAX = 64, DEFAULT_MS = 100 * 1000 };
+enum {
+	CHILD_OUTPUT_MAX = 64 * 1024 * 1024,
+	LOOK_MS = 20,
+	CHILD_ARGS_MAX = 64,
+	DEFAULT_MS = 100 * 1000
+};
 
 /* build/asan/tests/KIND/X_test stands three folders below the program. */
 static void program_path(char *ret, size_t size)
@@ -84,11 +90,13 @@ void live_start(struct live_child *c, const struct live_start *o)
 	char path[4096];
 	int in[2] = { -1, -1 }, out[2], err[2];
 	program_path(path, sizeof(path));
-	*c = (struct live_child){ .in = -1, .screen_fd = -1, .began_ms = sba_now_ms() };
+	*c = (struct live_child){
+		.in = -1, .held_in = -1, .screen_fd = -1, .began_ms = sba_now_ms()
+	};
 	c->out.max = c->err.max = CHILD_OUTPUT_MAX;
 	c->input = o->input;
 	c->input_left = o->input ? (o->input_len ? o->input_len : strlen(o->input)) : 0;
-	if (o->input)
+	if (o->input || o->open_stdin)
 		assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	else
 		in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -108,7 +116,7 @@ void live_start(struct live_child *c, const struct live_start *o)
 	close(in[0]);
 	close(out[1]);
 	close(err[1]);
-	c->in = in[1];
+	*(o->open_stdin ? &c->held_in : &c->in) = in[1];
 	c->out_fd = out[0];
 	c->err_fd = err[0];
 	if (o->close_stdout)
@@ -215,6 +223,18 @@ void live_child_end(struct live_child *c, int64_t ms)
 	c->took_ms = sba_now_ms() - c->began_ms;
 }
 
+size_t live_child_watch_memory(struct live_child *c, int64_t ms)
+{
+	int64_t deadline = sba_now_ms() + ms;
+	long most = 0;
+	while (sba_now_ms() < deadline && move(c, sba_now_ms() + LOOK_MS)) {
+		long now = bench_rss_anon(c->pid);
+		most = now > most ? now : most;
+		sba_buf_reset(&c->out);
+	}
+	return (size_t)most * 1024;
+}
+
 void live_child_fini(struct live_child *c)
 {
 	if (c->pid > 0) {
@@ -224,6 +244,7 @@ void live_child_fini(struct live_child *c)
 	sba_cleanup_close(&c->in);
 	sba_cleanup_close(&c->out_fd);
 	sba_cleanup_close(&c->err_fd);
+	sba_cleanup_close(&c->held_in);
 	sba_cleanup_close(&c->screen_fd);
 	sba_buf_fini(&c->out);
 	sba_buf_fini(&c->err);

@@ -345,6 +345,36 @@ static void a_file_that_shrinks_is_an_error_that_stays(void **state)
 	end(p);
 }
 
+static void refuses_as_unfit(const struct sba_pack_options *o, const char *words)
+{
+	struct pack_world *p = begin();
+	struct sba_pack_report report;
+	char path[512];
+	sba_pack_free(p->pack);
+	assert_int_equal(sba_pack_new(o, &p->pack, &p->err), 0);
+	make_dir(p, "of-twenty-bytes-here", 0755);
+	make_file(p, "of-twenty-bytes-here/sparse", "begin", 0644);
+	world_path(path, sizeof(path), "%s/of-twenty-bytes-here/sparse", p->src);
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	assert_int_equal(sba_pack_path(p->pack, "s", p->src, &p->err), 0);
+	int rc = read_all(p, 512);
+	sba_pack_report_get(p->pack, &report);
+	assert_int_equal(rc, words ? SBA_EUNSUPPORTED : 0);
+	assert_int_equal(report.unfit, words != NULL);
+	if (words)
+		assert_non_null(strstr(p->err.text, words));
+	end(p);
+}
+
+static void what_the_other_side_cannot_take_is_told_before_it_is_sent(void **state)
+{
+	(void)state;
+	refuses_as_unfit(&(struct sba_pack_options){ .name_max = 28 }, "a path of 29 bytes");
+	refuses_as_unfit(&(struct sba_pack_options){ .name_max = 29 }, NULL);
+	refuses_as_unfit(&(struct sba_pack_options){ .hole_max = 1 << 19 }, "holes");
+	refuses_as_unfit(&(struct sba_pack_options){ .hole_max = 1 << 20 }, NULL);
+}
+
 static void a_missing_path_is_told_before_anything_is_sent(void **state)
 {
 	(void)state;
@@ -452,6 +482,7 @@ int main(void)
 		cmocka_unit_test(a_hundred_thousand_entries_are_no_problem),
 		cmocka_unit_test(names_that_lead_out_are_not_packed),
 		cmocka_unit_test(a_file_that_shrinks_is_an_error_that_stays),
+		cmocka_unit_test(what_the_other_side_cannot_take_is_told_before_it_is_sent),
 		cmocka_unit_test(a_missing_path_is_told_before_anything_is_sent),
 		cmocka_unit_test(an_unreadable_file_is_an_error_that_names_it),
 		cmocka_unit_test(one_file_comes_into_memory_whole_or_not_at_all),

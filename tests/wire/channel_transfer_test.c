@@ -185,6 +185,44 @@ static void a_tree_is_unpacked_with_modes_times_and_links(void **state)
 	assert_int_equal(lstat(in_folder(deep), &st), 0);
 }
 
+static void zeros_that_come_become_holes(void **state)
+{
+	(void)state;
+	enum { SIZE = 3 << 20, MIDDLE = SIZE / 2 + 100 };
+	struct stat st;
+	const struct sba_pack_options o = { .fixed_mtime = 1000 };
+	struct sba_pack *pack;
+	SBA_FREE char *data = calloc(1, SIZE);
+	assert_non_null(data);
+	memcpy(data + MIDDLE, "middle", 6);
+	assert_int_equal(sba_pack_new(&o, &pack, &err), 0);
+	assert_int_equal(sba_pack_lent(pack, "f", data, SIZE, 0600, &err), 0);
+	struct sba_channel_put *p = begin_put(true, false);
+	assert_int_equal(put_pack(p, pack), 0);
+	assert_int_equal(commit(p, NULL), 0);
+	SBA_BUF struct sba_buf b = SBA_BUF_INIT(2 * SIZE);
+	assert_int_equal(sba_read_file(in_folder("f"), 2 * SIZE, &b, &err), 0);
+	assert_int_equal(b.len, SIZE);
+	assert_memory_equal(b.data, data, SIZE);
+	assert_int_equal(stat(in_folder("f"), &st), 0);
+	assert_true(st.st_blocks <= 64);
+}
+
+static void a_census_tells_the_longest_path(void **state)
+{
+	(void)state;
+	struct sba_channel_ask *ask = NULL;
+	struct sba_channel_census census = { 0 };
+	assert_int_equal(mkdir(folder, 0755), 0);
+	assert_int_equal(mkdir(in_folder("d"), 0755), 0);
+	make_file(in_folder("d/longest"), "x");
+	make_file(in_folder("f"), "x");
+	assert_int_equal(sba_channel_census_begin(guest.c, folder, 4096, &ask, &err), 0);
+	assert_int_equal(sba_channel_census_end(ask, soon(), &census, NULL, &err), 0);
+	assert_int_equal(census.entries, 4);
+	assert_int_equal(census.longest, strlen("in/d/longest"));
+}
+
 static void what_is_there_is_merged_with_and_never_replaced_by_another_kind(void **state)
 {
 	(void)state;
@@ -402,6 +440,8 @@ int main(void)
 		TEST(what_was_staged_is_moved_in_place_and_the_stage_goes),
 		TEST(an_engine_that_put_nothing_there_is_found_out),
 		TEST(a_tree_is_unpacked_with_modes_times_and_links),
+		TEST(zeros_that_come_become_holes),
+		TEST(a_census_tells_the_longest_path),
 		TEST(what_is_there_is_merged_with_and_never_replaced_by_another_kind),
 		TEST(a_put_that_is_given_up_takes_everything_back),
 		TEST(a_stage_whose_guest_was_killed_goes_with_the_next_put),

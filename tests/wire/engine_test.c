@@ -158,6 +158,21 @@ static void open_fails_on(const char *answer, int code, const char *words)
 	fake_engine_stop(f);
 }
 
+/* C-41 */
+static void proxy_variables_do_not_concern_it(void **state)
+{
+	static const char *const names[] = { "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy" };
+	struct sba_error err;
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++)
+		setenv(names[i], "http://127.0.0.1:1", 1);
+	START("1.41", { .answer = FAKE_ANSWER("200 OK", "null"), .then = FAKE_CLOSE });
+	assert_int_equal(call(e, &get_thing, &err), 0);
+	stop(f, e);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++)
+		unsetenv(names[i]);
+}
+
 static void tells_what_is_no_engine(void **state)
 {
 	(void)state;
@@ -552,6 +567,7 @@ int main(void)
 		cmocka_unit_test_setup(refuses_an_engine_that_is_too_old, prepare),
 		cmocka_unit_test_setup(refuses_a_pinned_version_the_engine_lacks, prepare),
 		cmocka_unit_test_setup(an_engine_that_outgrew_us_is_unsupported, prepare),
+		cmocka_unit_test_setup(proxy_variables_do_not_concern_it, prepare),
 		cmocka_unit_test_setup(tells_what_is_no_engine, prepare),
 		cmocka_unit_test_setup(says_how_to_reach_an_engine_that_is_not_there, prepare),
 		cmocka_unit_test_setup(says_who_may_use_the_socket, prepare),
