@@ -54,7 +54,7 @@ SBA_API void sba_remote_close(struct sba_remote *r);
  * long after the last handle on it; renewed while there is one), memory and cpus
  * (opensandbox), network and allow (e2b: without allow), max_sandboxes; what is asked for
  * besides fails with SBA_EUNSUPPORTED. SBA_EEXIST: the name is taken. SBA_EIMAGE: no such
- * image or template. On failure nothing is left. */
+ * image or template. On failure nothing is left. The name in its info is "SERVICE/NAME". */
 SBA_API int sba_remote_create(struct sba_remote *r, const struct sba_sandbox_options *options,
 			      struct sba_sandbox **ret, struct sba_error *err);
 /* Finds one of ours by its name; prefix NULL: the default. SBA_ENOTFOUND. */

@@ -107,6 +107,19 @@ static int start_relay(struct sba_agent *a, const struct sba_agent_options *o,
 	return 0;
 }
 
+/* Before any turn: it would get nowhere. */
+static int no_way_to_model(const struct sba_agent *a, struct sba_error *err)
+{
+	return sba_hint(err,
+			sba_fail(err, SBA_EUNSUPPORTED,
+				 "sandbox '%s': its backend '%s' has not the capability "
+				 "'host_url': %s would not reach its model",
+				 sba_sandbox_info(a->sandbox)->name,
+				 sba_sandbox_backend(a->sandbox), a->driver->name),
+			"what reaches its own does there: an agent with its login "
+			"(--login-files), or `command`");
+}
+
 static int find_driver(struct sba_agent *a, const struct sba_agent_options *o,
 		       struct sba_error *err)
 {
@@ -165,11 +178,13 @@ static int open_agent(struct sba_agent *a, const struct sba_agent_options *o, st
 		return sba_fail_nomem(err);
 	if (a->login)
 		return 0;
+	/* A program that needs no model gets none unless one is asked for. */
+	if (!o->offline && a->driver->api == SBA_API_ANY && !o->provider && !o->base_url)
+		return 0;
+	if (!sba_sandbox_can(a->sandbox, SBA_CAN_HOST_URL))
+		return no_way_to_model(a, err);
 	if (o->offline)
 		return start_model(a, o->script, err);
-	/* A program that needs no model gets none unless one is asked for. */
-	if (a->driver->api == SBA_API_ANY && !o->provider && !o->base_url)
-		return 0;
 	return start_relay(a, o, err);
 }
 

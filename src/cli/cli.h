@@ -105,13 +105,14 @@ struct cli {
 	struct cli_look look;
 	struct cli_status status;
 	struct sba_cancel *cancel;
-	struct sba_engine *engine;   /* by cli_engine() */
-	struct sba_images *images;   /* by cli_images() */
-	struct sba_image_lock *lock; /* by cli_lock(); NULL: there is none */
-	char *docker_folder;         /* by cli_docker_folder() */
-	struct sba_config *config;   /* by cli_config() */
-	char *audit_root;            /* by cli_audit_root(), where nothing names one */
-	char *secret;                /* a copy of the key that was read: no message shows it */
+	struct sba_engine *engine;     /* by cli_engine() */
+	struct sba_images *images;     /* by cli_images() */
+	struct sba_image_lock *lock;   /* by cli_lock(); NULL: there is none */
+	char *docker_folder;           /* by cli_docker_folder() */
+	struct sba_config *config;     /* by cli_config() */
+	struct sba_remote *remotes[4]; /* by cli_remote(), as sba_remote_names() counts */
+	char *audit_root;              /* by cli_audit_root(), where nothing names one */
+	char *secret;                  /* a copy of the key that was read: no message shows it */
 	/* What option values came from elsewhere than the command line. */
 	struct cli_origin {
 		const char *option, *origin,
@@ -518,8 +519,9 @@ struct cli_spawn {
 	struct cli_list env, env_file, allow, mount, skill;
 	int64_t memory, pids, keepalive, max_lifetime, timeout, idle_timeout;
 	double cpus;
-	const char *in; /* of `up`: a sandbox that is there */
-	bool brief;     /* ends with the command: soon, where that dies */
+	const char *in;      /* of `up`: a sandbox that is there */
+	const char *backend; /* NULL: docker */
+	bool brief;          /* ends with the command: soon, where that dies */
 };
 extern const struct cli_option cli_spawn_options[];
 /* What an agent is given in its sandbox. */
@@ -543,32 +545,48 @@ int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sb
 /* ---- a folder of this host as the sandbox (local.c) ---- */
 
 struct cli_local {
-	const char *backend; /* "docker", "local" or NULL */
 	bool keep_env, no_landlock;
 };
 #define CLI_LOCAL_OPTIONS(offset)                                                                  \
-	{ "backend",                                                                               \
+	{ "keep-env",                                                                              \
 	  0,                                                                                       \
-	  CLI_STRING,                                                                              \
-	  "docker|local",                                                                          \
-	  "where it runs; local: in the folder of -w itself (docker)",                             \
-	  (offset) + offsetof(struct cli_local, backend),                                          \
+	  CLI_FLAG,                                                                                \
+	  NULL,                                                                                    \
+	  "local: what looks like a secret in our environment stays",                              \
+	  (offset) + offsetof(struct cli_local, keep_env),                                         \
 	  0 },                                                                                     \
-		{ "keep-env",                                                                      \
-		  0,                                                                               \
-		  CLI_FLAG,                                                                        \
-		  NULL,                                                                            \
-		  "local: what looks like a secret in our environment stays",                      \
-		  (offset) + offsetof(struct cli_local, keep_env),                                 \
-		  0 },                                                                             \
 	{                                                                                          \
 		"no-landlock", 0, CLI_FLAG, NULL, "local: may write outside of the folder",        \
 			(offset) + offsetof(struct cli_local, no_landlock), 0                      \
 	}
-bool cli_local_wanted(const struct cli_local *l);
+bool cli_local_wanted(const struct cli_spawn *o);
 /* What cli_spawn() does, in a folder of this host. */
 int cli_local_spawn(struct cli *cli, struct cli_spawn *o, const struct cli_local *l,
 		    const struct cli_args *args, struct sba_sandbox **ret, struct sba_error *err);
+
+/* Whatever --backend says; local NULL: it is to outlive the command. */
+int cli_spawn_anywhere(struct cli *cli, struct cli_spawn *o, const struct cli_local *local,
+		       const struct cli_args *args, const char *agent, struct sba_sandbox **ret,
+		       struct sba_error *err);
+
+/* ---- sandboxes of services (remote.c) ---- */
+
+/* Whether the word names a service. */
+bool cli_remote_is(const char *backend);
+/* How long "SERVICE/" is that a name begins with; 0: it does not. */
+size_t cli_remote_prefix(const char *name);
+/* The service of that name, as the configuration has it. */
+int cli_remote(struct cli *cli, const char *service, size_t len, struct sba_remote **ret,
+	       struct sba_error *err);
+/* The sandbox that is called SERVICE/NAME. */
+int cli_remote_find(struct cli *cli, const char *name, struct sba_sandbox **ret,
+		    struct sba_error *err);
+/* What cli_spawn() does, at the service that o->backend names. */
+int cli_remote_spawn(struct cli *cli, struct cli_spawn *o, const struct cli_args *args,
+		     const char *agent, struct sba_sandbox **ret, struct sba_error *err);
+int cli_spawn_check_workspace(const char *arg, struct sba_error *err);
+int cli_spawn_add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s,
+			    struct sba_error *err);
 
 /* The end of a command that makes one which stays: its exit status. Tells the name,
  * and on a terminal what to type next: "NEXT NAME" and the rest. */
@@ -689,6 +707,10 @@ int cli_stream_write(void *stream, const void *data, size_t len, struct sba_erro
 
 /* "NAME:PATH" with a PATH that is absolute, or beneath /workspace. The caller frees. */
 char *cli_inside_path(const char *path);
+/* The same once the sandbox is known: beneath the folder where agents work in it, where
+ * `given` does not begin with /. */
+int cli_inside_settle(const struct sba_sandbox *s, const char *given, char **path,
+		      struct sba_error *err);
 
 /* ---- the audit (record.c, audit.c) ---- */
 

@@ -75,6 +75,8 @@ static void hint_by_beginning(struct cli *cli, const char *name, struct sba_erro
 
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err)
 {
+	if (cli_remote_prefix(name))
+		return cli_remote_find(cli, name, ret, err);
 	int rc = cli_engine(cli, err);
 	if (rc == 0)
 		rc = sba_sandbox_open(cli->engine, cli->prefix, name, ret, err);
@@ -160,6 +162,10 @@ void cli_close(struct cli *cli)
 	sba_image_lock_close(cli->lock);
 	free(cli->docker_folder);
 	sba_engine_close(cli->engine);
+	for (size_t i = 0; i < CLI_LEN(cli->remotes); i++) {
+		sba_remote_close(cli->remotes[i]);
+		cli->remotes[i] = NULL;
+	}
 	sba_config_free(cli->config);
 	free(cli->audit_root);
 	cli_forget_secret(cli);

@@ -34,10 +34,11 @@ static const struct cli_option cp_options[] = {
 
 /* One side of a copy: NAME:PATH, a path here, or "-". */
 struct side {
-	char *name;     /* NULL: here */
-	char *path;     /* without slashes at its end; NULL: a tar stream */
-	bool contents;  /* it ended in "/.": what is in the folder */
-	bool is_folder; /* it ended in "/": so it was said */
+	char *name;        /* NULL: here */
+	char *path;        /* without slashes at its end; NULL: a tar stream */
+	const char *given; /* of an inside one: as it was said */
+	bool contents;     /* it ended in "/.": what is in the folder */
+	bool is_folder;    /* it ended in "/": so it was said */
 };
 
 static void side_fini(struct side *s)
@@ -69,7 +70,7 @@ static void take_end(struct side *s)
 /* As docker has it: what begins with / or . is here, else a colon ends a name. */
 static int side_parse(const char *arg, struct side *ret, struct sba_error *err)
 {
-	size_t len = strcspn(arg, ":/");
+	size_t service = cli_remote_prefix(arg), len = service + strcspn(arg + service, ":/");
 	bool inside = arg[0] != '.' && len > 0 && arg[len] == ':';
 	if (!strcmp(arg, "-"))
 		return 0;
@@ -77,6 +78,7 @@ static int side_parse(const char *arg, struct side *ret, struct sba_error *err)
 		return cli_fail(err, SBA_EINVAL, NULL, "a path is empty");
 	if (inside)
 		ret->name = strndup(arg, len);
+	ret->given = inside ? arg + len + 1 : "/";
 	ret->path = inside ? cli_inside_path(arg + len + 1) : strdup(arg);
 	if (!ret->path || (inside && !ret->name))
 		return cli_fail_nomem(err);
@@ -87,7 +89,7 @@ static int side_parse(const char *arg, struct side *ret, struct sba_error *err)
 struct copy {
 	struct cli *cli;
 	const struct cp_options *options;
-	const struct side *from, *to;
+	struct side *from, *to;
 	struct sba_sandbox *sandbox;
 	char *dest; /* in full, as it is shown */
 	struct cli_transfer shown;
@@ -290,8 +292,10 @@ static void record(struct copy *c, const struct sba_transfer_report *r, const st
 
 static int transfer(struct copy *c, struct sba_transfer_report *report, struct sba_error *err)
 {
-	const char *name = c->from->name ? c->from->name : c->to->name;
-	int rc = cli_sandbox(c->cli, name, &c->sandbox, err);
+	struct side *inside = c->from->name ? c->from : c->to;
+	int rc = cli_sandbox(c->cli, inside->name, &c->sandbox, err);
+	if (rc == 0)
+		rc = cli_inside_settle(c->sandbox, inside->given, &inside->path, err);
 	if (rc == 0)
 		rc = c->from->path && c->to->path ? copy_paths(c, report, err)
 						  : copy_tar(c, report, err);
@@ -302,8 +306,7 @@ static int transfer(struct copy *c, struct sba_transfer_report *report, struct s
 	return rc;
 }
 
-static int copy(struct cli *cli, const struct cp_options *o, const struct side *from,
-		const struct side *to)
+static int copy(struct cli *cli, const struct cp_options *o, struct side *from, struct side *to)
 {
 	struct sba_error err;
 	struct sba_transfer_report report = { 0 };

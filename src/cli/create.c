@@ -13,8 +13,7 @@ static int create(struct cli *cli, const void *options, const struct cli_args *a
 	struct cli_spawn o = *(const struct cli_spawn *)options;
 	struct sba_sandbox *s = NULL;
 	struct sba_error err;
-	(void)args;
-	int rc = cli_spawn(cli, &o, NULL, &s, &err);
+	int rc = cli_spawn_anywhere(cli, &o, NULL, args, NULL, &s, &err);
 	return rc < 0 ? cli_not_spawned(cli, &err)
 		      : cli_spawned(cli, s, "go in:  sandbox-agent shell", "");
 }

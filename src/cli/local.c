@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-bool cli_local_wanted(const struct cli_local *l)
+bool cli_local_wanted(const struct cli_spawn *o)
 {
-	return l->backend && strcmp(l->backend, "local") == 0;
+	return o->backend && strcmp(o->backend, "local") == 0;
 }
 
 /* What only an engine can keep. */

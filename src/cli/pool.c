@@ -25,6 +25,9 @@ static const struct cli_option fill_options[] = {
 
 static int check_fill(const struct cli_spawn *o, struct sba_error *err)
 {
+	if (o->backend && strcmp(o->backend, "docker") != 0)
+		return cli_fail(err, SBA_EUNSUPPORTED, "run, up and create take it",
+				"--backend: only docker has a pool");
 	if (o->name)
 		return cli_fail(err, SBA_EINVAL, "run and up take --name", "%s",
 				"--name: what is in the pool gets its name from who claims it");

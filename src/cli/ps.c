@@ -7,12 +7,15 @@
 
 struct ps_options {
 	bool all;
+	const char *backend;
 	struct cli_list filter;
 };
 
 static const struct cli_option ps_options[] = {
 	{ "all", 'a', CLI_FLAG, NULL, "also what is ready in the pool, half-made or gone",
 	  offsetof(struct ps_options, all), 0 },
+	{ "backend", 0, CLI_STRING, "docker|opensandbox|e2b", "those of a service (docker)",
+	  offsetof(struct ps_options, backend), 0 },
 	{ "filter", 0, CLI_LIST, "K=V", "only these; K is tag, agent or name",
 	  offsetof(struct ps_options, filter), 0 },
 	{ 0 },
@@ -103,6 +106,18 @@ void cli_ps_print(struct cli *cli, const struct sba_sandbox_list *l)
 		print_table(cli, l);
 }
 
+static int list(struct cli *cli, const char *backend, struct sba_list_options *lo,
+		struct sba_sandbox_list **ret, struct sba_error *err)
+{
+	struct sba_remote *r = NULL;
+	bool remote = cli_remote_is(backend);
+	int rc = remote ? cli_remote(cli, backend, strlen(backend), &r, err) : cli_engine(cli, err);
+	if (rc < 0)
+		return rc;
+	return remote ? sba_remote_list(r, lo, ret, err)
+		      : sba_sandbox_list(cli->engine, lo, ret, err);
+}
+
 static int ps(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	(void)args;
@@ -112,9 +127,7 @@ static int ps(struct cli *cli, const void *options, const struct cli_args *args)
 	struct sba_error err;
 	int rc = filter(&o->filter, &lo, &err);
 	if (rc == 0)
-		rc = cli_engine(cli, &err);
-	if (rc == 0)
-		rc = sba_sandbox_list(cli->engine, &lo, &l, &err);
+		rc = list(cli, o->backend, &lo, &l, &err);
 	if (rc < 0)
 		return cli_report(cli, &err);
 	cli_ps_print(cli, l);
@@ -126,6 +139,7 @@ const struct cli_command cli_command_ps = {
 	.name = "ps",
 	.args = "",
 	.help = "the sandboxes; -q names only",
+	.more = "Those of a service are called SERVICE/NAME, by every other command too.",
 	.example = "sandbox-agent ps --filter agent=claude",
 	.tables = { ps_options },
 	.options_size = sizeof(struct ps_options),

@@ -23,6 +23,8 @@ static int read_file(struct cli *cli, const void *options, const struct cli_args
 	CLI_FREE char *path = cli_inside_path(args->v[1]);
 	int rc = path ? cli_sandbox(cli, args->v[0], &s, &err) : cli_fail_nomem(&err);
 	if (rc == 0)
+		rc = cli_inside_settle(s, args->v[1], &path, &err);
+	if (rc == 0)
 		rc = sba_sandbox_read(s, path, o->timeout, cli_stream_write, &stream, &err);
 	const struct cli_moved m = { .from = path, .error = rc < 0 ? &err : NULL };
 	cli_record_once(cli, s, "transfer", cli_record_transfer(&m));

@@ -275,10 +275,11 @@ static int bring_home(struct cli *cli, const struct run_options *o, struct sba_s
 {
 	struct sba_changes *c = NULL;
 	struct sba_error err;
-	if (!(o->apply || o->patch || o->spawn.workspace) || cli_local_wanted(&o->local))
+	if (!(o->apply || o->patch || o->spawn.workspace) || cli_local_wanted(&o->spawn))
 		return 0;
 	if (cli_signals_caught()) {
-		w->changed = o->spawn.workspace && changed_by_then(cli, s);
+		w->changed = o->spawn.workspace &&
+			     (cli_remote_is(o->spawn.backend) || changed_by_then(cli, s));
 		return 0;
 	}
 	int rc = sba_sandbox_changes(s, NULL, &c, &err);
@@ -418,9 +419,7 @@ static int run(struct cli *cli, const void *options, const struct cli_args *args
 	if (rc == 0)
 		rc = cli_way_read(cli, &o.spawn.way, args->v[0], &err);
 	if (rc == 0)
-		rc = cli_local_wanted(&o.local)
-			     ? cli_local_spawn(cli, &o.spawn, &o.local, args, &s, &err)
-			     : cli_spawn(cli, &o.spawn, args->v[0], &s, &err);
+		rc = cli_spawn_anywhere(cli, &o.spawn, &o.local, args, args->v[0], &s, &err);
 	if (rc == 0)
 		rc = end_run(cli, &o, s, prompt, len, &work);
 	else if (cli_signals_caught())
@@ -446,7 +445,8 @@ const struct cli_command cli_command_run = {
 		"host:\n"
 		"for code that you trust. It writes there and nowhere else, where the kernel has\n"
 		"Landlock; keys of providers and what looks like a secret are not in its "
-		"environment.",
+		"environment.\n"
+		"With --backend opensandbox or e2b the sandbox is one of that service.",
 	.example =
 		"sandbox-agent run claude --offline \"write hello.py and run it\" --get hello.py",
 	.tables = { run_options, cli_way_options, cli_spawn_options, cli_lodging_options },

@@ -11,6 +11,8 @@
 enum { BRIEF_KEEPALIVE_MS = 30 * 1000, BRIEF_LIFETIME_MS = 6 * 3600 * 1000 };
 
 const struct cli_option cli_spawn_options[] = {
+	{ "backend", 0, CLI_STRING, "docker|local|opensandbox|e2b",
+	  "what it is made of; local: the folder of -w itself (docker)", FIELD(backend), 0 },
 	{ "image", 0, CLI_STRING, "REF", "an image (default: the agent's pinned one)", FIELD(image),
 	  0 },
 	{ "pull", 0, CLI_STRING, "missing|never|always", "when to pull the image (missing)",
@@ -200,15 +202,15 @@ static int check_rules(const struct cli_list *allow, struct sba_error *err)
 	return 0;
 }
 
-static int check_workspace(const char *arg, struct sba_error *err)
+int cli_spawn_check_workspace(const char *arg, struct sba_error *err)
 {
 	const char *path;
 	CLI_FREE char *dir = cli_workspace_dir(arg, &path);
 	return dir ? cli_check_option_path("workspace", dir, true, err) : cli_fail_nomem(err);
 }
 
-static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s,
-			 struct sba_error *err)
+int cli_spawn_add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s,
+			    struct sba_error *err)
 {
 	const char *path;
 	CLI_FREE char *dir = cli_workspace_dir(arg, &path);
@@ -223,7 +225,7 @@ static int add_workspace(struct cli *cli, const char *arg, struct sba_sandbox *s
 				      err);
 	const struct cli_moved m = { .in = true,
 				     .from = dir,
-				     .to = path ? path : "/workspace",
+				     .to = path ? path : sba_sandbox_workdir(s),
 				     .report = &report,
 				     .refused = t.refused,
 				     .error = rc < 0 ? err : NULL };
@@ -267,7 +269,7 @@ static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, stru
 	if (rc == 0)
 		rc = check_rules(&o->allow, err);
 	if (rc == 0 && o->workspace)
-		rc = check_workspace(o->workspace, err);
+		rc = cli_spawn_check_workspace(o->workspace, err);
 	if (rc == 0)
 		rc = cli_engine(cli, err);
 	if (rc == 0)
@@ -329,7 +331,7 @@ int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sb
 		rc = cli_lodging_place(cli, o, agent, s, err);
 	cli_lodging_forget(o);
 	if (rc == 0 && o->workspace)
-		rc = add_workspace(cli, o->workspace, s, err);
+		rc = cli_spawn_add_workspace(cli, o->workspace, s, err);
 	if (rc < 0 && s) {
 		cli_remove(cli, s);
 		sba_sandbox_close(s);
@@ -340,6 +342,23 @@ int cli_spawn(struct cli *cli, struct cli_spawn *o, const char *agent, struct sb
 	if (rc == 0)
 		*ret = s;
 	return rc;
+}
+
+int cli_spawn_anywhere(struct cli *cli, struct cli_spawn *o, const struct cli_local *local,
+		       const struct cli_args *args, const char *agent, struct sba_sandbox **ret,
+		       struct sba_error *err)
+{
+	if (cli_remote_is(o->backend))
+		return cli_remote_spawn(cli, o, args, agent, ret, err);
+	if (!cli_local_wanted(o))
+		return cli_spawn(cli, o, agent, ret, err);
+	if (local)
+		return cli_local_spawn(cli, o, local, args, ret, err);
+	return cli_fail(
+		err, SBA_EUNSUPPORTED,
+		"for one turn:  sandbox-agent run AGENT --backend local -w DIR PROMPT",
+		"--backend local: it has not the capability 'detach': nothing of it outlives "
+		"the command");
 }
 
 int cli_remove(struct cli *cli, struct sba_sandbox *s)

@@ -151,10 +151,26 @@ int cli_stream_write(void *stream, const void *data, size_t len, struct sba_erro
 		       : cli_fail(err, SBA_EIO, NULL, "write to stdout: %s", strerror(errno));
 }
 
+#define WORKSPACE "/workspace"
+
 char *cli_inside_path(const char *path)
 {
 	char *whole = NULL;
-	if (asprintf(&whole, "%s%s", *path == '/' ? "" : "/workspace/", path) < 0)
+	if (asprintf(&whole, "%s%s", *path == '/' ? "" : WORKSPACE "/", path) < 0)
 		return NULL;
 	return whole;
+}
+
+int cli_inside_settle(const struct sba_sandbox *s, const char *given, char **path,
+		      struct sba_error *err)
+{
+	const char *workdir = sba_sandbox_workdir(s);
+	char *whole = NULL;
+	if (*given == '/' || !strcmp(workdir, WORKSPACE))
+		return 0;
+	if (asprintf(&whole, "%s%s", workdir, *path + strlen(WORKSPACE)) < 0)
+		return cli_fail_nomem(err);
+	free(*path);
+	*path = whole;
+	return 0;
 }

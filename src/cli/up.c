@@ -87,7 +87,7 @@ static int up(struct cli *cli, const void *options, const struct cli_args *args)
 		rc = cli_way_settle(cli, &o.way, args, args->v[0], NULL, &err);
 	if (rc == 0)
 		rc = o.in ? move_in(cli, &o, args, &s, &err)
-			  : cli_spawn(cli, &o, args->v[0], &s, &err);
+			  : cli_spawn_anywhere(cli, &o, NULL, args, args->v[0], &s, &err);
 	return rc < 0 ? cli_not_spawned(cli, &err)
 		      : cli_spawned(cli, s, "talk with it:  sandbox-agent chat", " \"hello\"");
 }

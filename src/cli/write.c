@@ -51,6 +51,8 @@ static int write_file(struct cli *cli, const void *options, const struct cli_arg
 		return cli_report(cli, &err);
 	rc = cli_sandbox(cli, args->v[0], &s, &err);
 	if (rc == 0)
+		rc = cli_inside_settle(s, args->v[1], &path, &err);
+	if (rc == 0)
 		rc = sba_sandbox_write(s, path, cli_stream_read, &stream, &w, &err);
 	const struct cli_moved m = { .in = true, .to = path, .error = rc < 0 ? &err : NULL };
 	cli_record_once(cli, s, "transfer", cli_record_transfer(&m));

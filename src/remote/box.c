@@ -138,7 +138,7 @@ int sba_remote_explain(struct sba_remote_box *b, int rc, struct sba_error *err)
 		return rc;
 	return sba_hint(err,
 			sba_fail(err, SBA_EBROKEN,
-				 "sandbox '%s' is gone: its time was over, or somebody ended it",
-				 sba_marks_get(b->marks, "name")),
+				 "sandbox '%s/%s' is gone: its time was over, or somebody ended it",
+				 b->remote->kind->backend->name, sba_marks_get(b->marks, "name")),
 			"--keepalive says how long one lives that nobody uses");
 }

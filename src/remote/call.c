@@ -37,14 +37,6 @@ static const struct {
 	{ 500, 599, SBA_EENGINE, "it is in trouble", "try again later" },
 };
 
-/* Words that say more than the status does. */
-static int code_of(const char *code, int otherwise)
-{
-	if (strstr(code, "IMAGE"))
-		return SBA_EIMAGE;
-	return otherwise;
-}
-
 static size_t find_refusal(int status)
 {
 	size_t i = 0;
@@ -81,18 +73,25 @@ static int refused(struct sba_remote *r, const struct sba_remote_call *c,
 	struct sba_remote_words words;
 	read_words(r, c, answer, until, &words);
 	bool said = *words.text || *words.code;
-	int rc = sba_fail(err, code_of(words.code, known ? refusals[i].code : SBA_EPROTO),
+	/* Its words say more than its status does. */
+	bool no_image = strstr(words.code, "IMAGE");
+	int rc = sba_fail(err,
+			  no_image ? SBA_EIMAGE
+			  : known  ? refusals[i].code
+				   : SBA_EPROTO,
 			  "%s: %s: %s: %d%s%s%s%s%s", r->kind->backend->name, c->what,
-			  known ? refusals[i].what : "it answers what nobody expects", status,
-			  said ? " (" : "", words.code, *words.code && *words.text ? ": " : "",
-			  words.text, said ? ")" : "");
+			  no_image ? "it cannot get the image"
+			  : known  ? refusals[i].what
+				   : "it answers what nobody expects",
+			  status, said ? " (" : "", words.code,
+			  *words.code && *words.text ? ": " : "", words.text, said ? ")" : "");
 	if (err)
 		err->http_status = status;
 	if (rc == SBA_EPERM && r->key && r->key_from)
 		return sba_hint(err, rc, "the key is that of %s", r->key_from);
 	if (rc == SBA_EPERM && !r->key)
 		return sba_hint(err, rc, "%s", r->kind->missing_key);
-	if (known && refusals[i].hint)
+	if (known && refusals[i].hint && !no_image)
 		return sba_hint(err, rc, "%s", refusals[i].hint);
 	return rc;
 }
@@ -126,7 +125,7 @@ static int send_once(struct sba_remote *r, const struct sba_remote_call *c, stru
 	rc = sba_http_client_send(r->http, &call, until, ret, err);
 	if (rc == SBA_ECONNECT)
 		return sba_hint(err, sba_wrap(err, rc, "%s: %s", r->kind->backend->name, c->what),
-				"is the service at %.300s?", c->url);
+				"is the service at %.*s?", (int)strcspn(c->url, "?"), c->url);
 	return rc < 0 ? sba_wrap(err, rc, "%s: %s", r->kind->backend->name, c->what) : 0;
 }
 

@@ -407,5 +407,5 @@ int sba_remote_list(struct sba_remote *r, const struct sba_list_options *options
 		if (json_array_append(marks, json_object_get(one, "marks")) < 0)
 			return sba_fail_nomem(err);
 	}
-	return sba_sandbox_list_given(marks, o, ret, err);
+	return sba_sandbox_list_given(r->kind->backend->name, marks, o, ret, err);
 }

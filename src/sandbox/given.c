@@ -104,10 +104,13 @@ static const char *state_of(const json_t *marks)
 	return "idle";
 }
 
-static int describe(struct sba_sandbox *s, const json_t *marks)
+/* Its name says where it is: what is asked for by it is looked for there. */
+static int describe(struct sba_sandbox *s, const char *backend, const json_t *marks)
 {
+	char name[2 * SBA_NAME_MAX];
+	snprintf(name, sizeof(name), "%s/%s", backend, sba_label_get(marks, "name"));
 	json_decref(s->labels);
-	s->labels = json_deep_copy(marks);
+	s->labels = sba_labels_with_name(marks, name);
 	if (!s->labels)
 		return SBA_ENOMEM;
 	sba_labels_read(s->labels, &s->info);
@@ -122,7 +125,7 @@ int sba_sandbox_give(const struct sba_given *g, struct sba_sandbox **ret, struct
 	int rc = sba_sandbox_new_of(g->backend, sba_label_get(g->marks, "name"), NULL, &s, err);
 	if (rc < 0)
 		return rc;
-	if (describe(s, g->marks) < 0) {
+	if (describe(s, g->backend->name, g->marks) < 0) {
 		s->backend = NULL; /* self is still the caller's */
 		sba_sandbox_close(s);
 		return sba_fail_nomem(err);
@@ -133,10 +136,11 @@ int sba_sandbox_give(const struct sba_given *g, struct sba_sandbox **ret, struct
 	return 0;
 }
 
-static int add(struct sba_sandbox_list *l, const json_t *marks, const struct sba_list_options *o)
+static int add(struct sba_sandbox_list *l, const char *backend, const json_t *marks,
+	       const struct sba_list_options *o)
 {
 	struct sba_sandbox *s = sba_found_new(&l->found, NULL);
-	if (!s || describe(s, marks) < 0)
+	if (!s || describe(s, backend, marks) < 0)
 		return SBA_ENOMEM;
 	if (sba_list_wants(s, o))
 		return 0;
@@ -145,7 +149,7 @@ static int add(struct sba_sandbox_list *l, const json_t *marks, const struct sba
 	return 0;
 }
 
-int sba_sandbox_list_given(const json_t *all, const struct sba_list_options *o,
+int sba_sandbox_list_given(const char *backend, const json_t *all, const struct sba_list_options *o,
 			   struct sba_sandbox_list **ret, struct sba_error *err)
 {
 	struct sba_sandbox_list *l = calloc(1, sizeof(*l));
@@ -155,7 +159,7 @@ int sba_sandbox_list_given(const json_t *all, const struct sba_list_options *o,
 	size_t i;
 	json_array_foreach((json_t *)(uintptr_t)all, i, marks)
 	{
-		if (add(l, marks, o) < 0) {
+		if (add(l, backend, marks, o) < 0) {
 			sba_sandbox_list_free(l);
 			return sba_fail_nomem(err);
 		}

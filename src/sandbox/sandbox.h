@@ -117,13 +117,14 @@ struct sba_given {
 	const json_t *marks;       /* what the info is made of */
 	struct sba_cancel *cancel; /* may be NULL */
 };
-/* As sba_sandbox_adopt(). */
+/* As sba_sandbox_adopt(). It is called "BACKEND/NAME". */
 int sba_sandbox_give(const struct sba_given *g, struct sba_sandbox **ret,
 		     struct sba_error *err) SBA_MUST_CHECK;
 /* A list of the marks of such, with "state" among them: those that options want, newest
  * first. */
-int sba_sandbox_list_given(const json_t *all, const struct sba_list_options *options,
-			   struct sba_sandbox_list **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_sandbox_list_given(const char *backend, const json_t *all,
+			   const struct sba_list_options *options, struct sba_sandbox_list **ret,
+			   struct sba_error *err) SBA_MUST_CHECK;
 
 /* What changes in the workspace while something is done in it (watch.c). */
 struct sba_watch;

@@ -105,6 +105,8 @@ static struct sample sample_of(const struct cli_option *o)
 		return (struct sample){ { "edit", "full", "read-only" } };
 	if (!strcmp(o->name, "network"))
 		return (struct sample){ { "sealed", "open", "sealed" } };
+	if (!strcmp(o->name, "backend"))
+		return (struct sample){ { "e2b", "local", "opensandbox" } };
 	if (!strcmp(o->name, "tag"))
 		return (struct sample){ { "a", "b", "c" } };
 	return (struct sample){ { "/a", "/b", "/c" } };

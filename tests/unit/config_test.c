@@ -128,6 +128,9 @@ static struct sample sample_of(const struct sba_setting *s)
 		       : !strcmp(s->key, "permissions")
 			       ? (struct sample){ { "\"edit\"", "\"full\"" },
 						  { "full", "read-only", "edit" } }
+		       : !strcmp(s->key, "backend")
+			       ? (struct sample){ { "\"e2b\"", "\"docker\"" },
+						  { "opensandbox", "local", "e2b" } }
 		       : !strcmp(s->key, "pull")
 			       ? (struct sample){ { "\"never\"", "\"always\"" },
 						  { "always", "missing", "never" } }

@@ -496,7 +496,7 @@ static void a_sandbox_that_is_gone_is_said_to_be(void **state)
 		sba_sandbox_close(other);
 		struct sba_process *p = start(s, "true", false);
 		assert_int_equal(sba_process_wait(p, -1, &how, &w.err), SBA_EBROKEN);
-		assert_non_null(strstr(w.err.text, "'one' is gone"));
+		assert_non_null(strstr(w.err.text, "/one' is gone"));
 		sba_process_free(p);
 		assert_int_equal(sba_sandbox_remove(s, &w.err), 0);
 		sba_sandbox_close(s);
@@ -600,7 +600,7 @@ static void one_is_found_by_its_name_and_listed_by_its_prefix(void **state)
 		assert_int_equal(sba_remote_find(w.remote, NULL, "two", &found, &w.err),
 				 SBA_ENOTFOUND);
 		assert_int_equal(sba_remote_find(w.remote, NULL, "one", &found, &w.err), 0);
-		assert_string_equal(sba_sandbox_info(found)->name, "one");
+		assert_string_equal(strchr(sba_sandbox_info(found)->name, '/'), "/one");
 		assert_string_equal(sba_sandbox_info(found)->image, "debian");
 		assert_string_equal(sba_sandbox_info(found)->id, sba_sandbox_info(s)->id);
 		assert_string_equal(sba_sandbox_workdir(found), sba_sandbox_workdir(s));
