@@ -101,7 +101,7 @@ def figure(all):
       { work: "  by a kept handle", ours: "turn.kept", max: 60 },
       { work: "an agent ready to be talked with", ours: "agent_ready.ours",
         alternative: "bare create, start, exec", theirs: "agent_ready.bare", max_ratio: 1.7 },
-      { work: "five agents at once, a turn each", ours: "five.ours",
+      { work: "five agents at once, a turn of 12 s each", ours: "five.ours",
         alternative: "the slowest of them alone", theirs: "five.slowest", max_ratio: 1.3 },
       { work: "three children, 200 MB changed", ours: "fork.ours",
         alternative: "download, 3 starts, 3 uploads", theirs: "fork.hand", max_ratio: 1.2 },
