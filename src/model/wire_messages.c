@@ -82,9 +82,12 @@ static const char *stop_reason(const struct sba_model_answer *a)
 	return sba_model_answer_has_tools(a) ? "tool_use" : "end_turn";
 }
 
+/* This wire tells the cached part of the input beside the rest. */
 static json_t *usage(const struct sba_model_answer *a, json_int_t output, json_int_t thinking)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:{s:I}}", "input_tokens", a->input_tokens,
+	json_int_t fresh =
+		a->input_tokens > a->cached_tokens ? a->input_tokens - a->cached_tokens : 0;
+	return json_pack("{s:I, s:I, s:I, s:I, s:{s:I}}", "input_tokens", fresh,
 			 "cache_creation_input_tokens", (json_int_t)0, "cache_read_input_tokens",
 			 a->cached_tokens, "output_tokens", output, "output_tokens_details",
 			 "thinking_tokens", thinking);
