@@ -37,8 +37,11 @@ void sba_turn_tell_losses(struct sba_turn *t, int64_t oom_kills, int64_t pids_re
 
 static void set_error(struct sba_turn *t, enum sba_verdict verdict, int code, const char *text)
 {
+	const char *name = t->agent->driver->name;
+	size_t len = strlen(name);
+	bool named = strncmp(text, name, len) == 0 && text[len] == ' ';
 	t->result.verdict = verdict;
-	sba_fail(&t->result.error, code, "%s: %s", t->agent->driver->name, text);
+	sba_fail(&t->result.error, code, "%s%s%s", named ? "" : name, named ? "" : ": ", text);
 }
 
 static void lost(struct sba_turn *t, const struct sba_error *why)
