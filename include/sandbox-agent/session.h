@@ -124,7 +124,9 @@ SBA_API size_t sba_skills_count(const struct sba_skill_list *l);
 SBA_API const struct sba_skill_info *sba_skills_at(const struct sba_skill_list *l, size_t n);
 SBA_API void sba_skills_free(struct sba_skill_list *l); /* NULL is allowed */
 
-/* All or none, NULL-ended. SBA_ENOTFOUND: one is not there, and nothing is removed. */
+/* All or none, NULL-ended; by their folders, or the names of those whose folder is called
+ * otherwise. SBA_ENOTFOUND: one is not there, SBA_EINVAL: several have that name; nothing is
+ * removed then. */
 SBA_API int sba_skills_remove(struct sba_agent *a, const char *const *folders,
 			      struct sba_error *err);
 

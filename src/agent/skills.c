@@ -328,14 +328,30 @@ void sba_skills_free(struct sba_skill_list *l)
 
 /* ---- removing ---- */
 
-static int check_there(const struct sba_skill_list *l, const char *folder, struct sba_error *err)
+/* By its folder, or by the name that the CLI knows it by. */
+static int find_folder(const struct sba_skill_list *l, const char *skill, const char **ret,
+		       struct sba_error *err)
 {
+	const char *found = NULL;
+	size_t named = 0;
 	for (size_t i = 0; i < l->folders.n; i++) {
-		if (strcmp(l->folders.v[i], folder) == 0)
+		*ret = l->folders.v[i];
+		if (strcmp(*ret, skill) == 0)
 			return 0;
+		if (strcmp(l->v[i].name, skill) == 0) {
+			named++;
+			found = *ret;
+		}
 	}
-	int near = sba_nearest(folder, (const char *const *)l->folders.v, l->folders.n);
-	int rc = sba_fail(err, SBA_ENOTFOUND, "there is no skill '%s'", folder);
+	*ret = found;
+	if (named == 1)
+		return 0;
+	if (named > 1)
+		return sba_hint(
+			err, sba_fail(err, SBA_EINVAL, "%zu skills are called '%s'", named, skill),
+			"say the folder of one, as it is in:  sandbox-agent skills ls NAME");
+	int near = sba_nearest(skill, (const char *const *)l->folders.v, l->folders.n);
+	int rc = sba_fail(err, SBA_ENOTFOUND, "there is no skill '%s'", skill);
 	return near < 0 ? sba_hint(err, rc, "what there is:  sandbox-agent skills ls NAME")
 			: sba_hint(err, rc, "did you mean '%s'?", l->folders.v[near]);
 }
@@ -349,9 +365,10 @@ static int remove_all(struct sba_agent *a, const struct sba_skill_list *l,
 	struct place p;
 	int rc = enter(a, &p, err);
 	for (size_t i = 0; rc == 0 && folders[i]; i++) {
-		rc = check_there(l, folders[i], err);
+		const char *folder = NULL;
+		rc = find_folder(l, folders[i], &folder, err);
 		if (rc == 0)
-			rc = sba_strv_add(&args, folders[i], err);
+			rc = sba_strv_add(&args, folder, err);
 	}
 	if (rc == 0 && args.n > 0)
 		rc = run_script(&p, script, &args, &out, err);

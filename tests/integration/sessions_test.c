@@ -89,6 +89,24 @@ static void skills_are_added_listed_replaced_and_removed(void **state)
 	rm("ox");
 }
 
+static void a_skill_is_removed_by_its_name_where_only_one_has_it(void **state)
+{
+	(void)state;
+	LIVE_CHILD add, both, by_folder, by_name, none;
+	up("ox");
+	RUN(&add, "skills", "add", "ox", folder("one", HEAD), folder("other", HEAD));
+	live_assert_says(&add, 0, NULL);
+	RUN(&both, "skills", "rm", "ox", "n");
+	live_assert_says(&both, 2, "2 skills are called 'n'");
+	RUN(&by_folder, "skills", "rm", "ox", "one");
+	live_assert_says(&by_folder, 0, NULL);
+	RUN(&by_name, "skills", "rm", "ox", "n");
+	live_assert_says(&by_name, 0, NULL);
+	RUN(&none, "skills", "rm", "ox", "n");
+	live_assert_says(&none, 1, "there is no skill 'n'");
+	rm("ox");
+}
+
 static void of_several_skills_all_or_none_are_added(void **state)
 {
 	(void)state;
@@ -287,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(skills_are_added_listed_replaced_and_removed),
+		LIVE_TEST(a_skill_is_removed_by_its_name_where_only_one_has_it),
 		LIVE_TEST(of_several_skills_all_or_none_are_added),
 		LIVE_TEST(rules_are_set_shown_and_removed),
 		LIVE_TEST(a_sandbox_is_made_with_skills_and_rules_or_not_at_all),
