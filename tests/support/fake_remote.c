@@ -23,10 +23,12 @@ struct ask {
 void fake_remote_json(struct sba_http_answer *a, int status, json_t *take_j)
 {
 	char *text = json_dumps(take_j, JSON_COMPACT);
+	/* Where the library is to run out of memory, this program does. */
+	a->hang_up = !text;
 	a->status = status;
 	a->content_type = "application/json";
 	sba_buf_init(&a->body, 16 << 20);
-	sba_buf_puts(&a->body, text);
+	sba_buf_puts(&a->body, text ? text : "");
 	free(text);
 	json_decref(take_j);
 }
@@ -140,7 +142,8 @@ static void os_create(struct ask *k)
 		refuse(k, 500, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "Failed to pull image none");
 		return;
 	}
-	json_t *j = os_json(make(k, image, timeout));
+	struct fake_sandbox *s = make(k, image, timeout);
+	json_t *j = s ? os_json(s) : NULL;
 	json_object_del(j, "image");
 	fake_remote_json(k->a, 202, j);
 }
@@ -221,8 +224,8 @@ static void e2b_create(struct ask *k)
 		refuse_e2b(k, 404, "template 'none' not found");
 		return;
 	}
-	fake_remote_json(k->a, 201,
-			 e2b_json(make(k, template, sba_json_int(k->body, "timeout", 15))));
+	struct fake_sandbox *s = make(k, template, sba_json_int(k->body, "timeout", 15));
+	fake_remote_json(k->a, 201, s ? e2b_json(s) : NULL);
 }
 
 /* Two to a page, so that there is more than one. */
@@ -335,7 +338,7 @@ static char **env_of(struct ask *k, const json_t *extra)
 
 static void free_env(char **env)
 {
-	for (size_t i = 0; env[i]; i++)
+	for (size_t i = 0; env && env[i]; i++)
 		free(env[i]);
 	free(env);
 }
@@ -503,7 +506,7 @@ void fake_remote_start(struct fake_remote *f, const char *home)
 	pthread_mutex_init(&f->lock, NULL);
 	const struct sba_http_server_options o = { .handler = handle, .user = f };
 	if (sba_http_server_open(&o, &f->server, NULL) < 0)
-		abort();
+		exit(EXIT_FAILURE);
 	snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%u",
 		 (unsigned)sba_http_server_port(f->server));
 }

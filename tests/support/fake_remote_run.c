@@ -27,6 +27,9 @@ static void say(struct stream *s, json_t *take_j)
 {
 	char *text = json_dumps(take_j, JSON_COMPACT | JSON_ENSURE_ASCII);
 	unsigned char head[5] = { 0 };
+	s->over = s->over || !text;
+	if (!text)
+		return;
 	if (s->connect) {
 		sba_be_put(head + 1, strlen(text), 4);
 		sba_buf_put(&s->out, head, sizeof(head));
@@ -261,7 +264,7 @@ void fake_remote_run(struct fake_remote *f, const struct fake_remote_words *w,
 {
 	struct fake_run *run = new_run(f, w);
 	struct stream *s = calloc(1, sizeof(*s));
-	if (!run || !s || !spawn(run, w)) {
+	if (!run || !s || !w->argv[0] || !w->env || !spawn(run, w)) {
 		free(s);
 		fake_remote_json(a, 500,
 				 json_pack("{s:s, s:s}", "code", "RUNTIME_ERROR", "message",
