@@ -314,14 +314,28 @@ static int remove_one(struct sba_remote *r, const char *id, struct sba_until unt
 
 /* ---- the table ---- */
 
+/* A terminal is the guest's, as everywhere. */
+static int exec(struct sba_sandbox *s, const struct sba_exec_options *o, struct sba_process **ret,
+		struct sba_error *err)
+{
+	struct sba_exec_options there = *o;
+	if (!o->tty)
+		return sba_remote_exec(s, o, ret, err);
+	if (!there.workdir)
+		there.workdir = sba_remote_workdir(s);
+	return sba_guest_exec(s, &there, ret, err);
+}
+
 static const struct sba_backend backend = {
 	.version = SBA_BACKEND_VERSION,
 	.name = "e2b",
-	.can = SBA_CAN_STDIN | SBA_CAN_SIGNAL | SBA_CAN_TREES,
+	.can = SBA_CAN_STDIN | SBA_CAN_TTY | SBA_CAN_SIGNAL | SBA_CAN_HOST_URL | SBA_CAN_PORT |
+	       SBA_CAN_TREES,
 	.workdir = sba_remote_workdir,
-	.exec = sba_remote_exec,
+	.exec = exec,
 	.read = sba_remote_read,
 	.write = sba_remote_write,
+	.host_url = sba_guest_host_url,
 	.close = sba_remote_box_close,
 	.free = sba_remote_box_release,
 };

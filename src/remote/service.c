@@ -299,7 +299,11 @@ static int open_box(struct sba_remote *r, const char *id, const json_t *marks, c
 		return rc;
 	rc = r->kind->attach(b, made, until, err);
 	const struct sba_given given = {
-		.backend = r->kind->backend, .self = b, .marks = b->marks, .cancel = r->cancel
+		.backend = r->kind->backend,
+		.self = b,
+		.marks = b->marks,
+		.cancel = r->cancel,
+		.carries = r->kind->backend->can & SBA_CAN_PORT,
 	};
 	if (rc == 0)
 		rc = sba_sandbox_give(&given, &s, err);

@@ -19,7 +19,7 @@ const struct sba_backend sba_backend_docker = {
 	.read = sba_inside_read,
 	.write = sba_inside_write,
 	.stat = sba_inside_look,
-	.host_url = sba_docker_host_url,
+	.host_url = sba_guest_host_url,
 	.fork = sba_docker_fork,
 	.close = sba_docker_remove,
 };

@@ -4,6 +4,7 @@
  * listing them and sweeping what died half-made.
  */
 #include "image/image.h"
+#include "sandbox/carried.h"
 #include "sandbox/past.h"
 #include "sandbox/session.h"
 
@@ -334,6 +335,7 @@ void sba_sandbox_close(struct sba_sandbox *s)
 	if (!s)
 		return;
 	sba_session_free(s->session);
+	sba_carried_free(s->carried);
 	if (s->backend && s->backend->free)
 		s->backend->free(s);
 	json_decref(s->labels);

@@ -3,7 +3,7 @@
  * Sandboxes that another module makes and finds again: by marks, which say of one what
  * labels say of containers, in so few and plain words that any service can keep them.
  */
-#include "sandbox/session.h"
+#include "sandbox/carried.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,8 @@ static int describe(struct sba_sandbox *s, const char *backend, const json_t *ma
 int sba_sandbox_give(const struct sba_given *g, struct sba_sandbox **ret, struct sba_error *err)
 {
 	struct sba_sandbox *s = NULL;
-	int rc = sba_sandbox_new_of(g->backend, sba_label_get(g->marks, "name"), NULL, &s, err);
+	int rc = sba_sandbox_new_of(g->backend, sba_label_get(g->marks, "name"),
+				    g->carries ? sba_carried_open : NULL, &s, err);
 	if (rc < 0)
 		return rc;
 	if (describe(s, g->backend->name, g->marks) < 0) {
@@ -132,6 +133,7 @@ int sba_sandbox_give(const struct sba_given *g, struct sba_sandbox **ret, struct
 	}
 	s->self = g->self;
 	s->cancel = g->cancel;
+	s->carries = g->carries;
 	*ret = s;
 	return 0;
 }

@@ -139,8 +139,10 @@ int sba_files_channel(struct sba_sandbox *s, struct sba_hold **ret_hold, struct 
 	*ret = NULL;
 	*ret_hold = NULL;
 	int rc = sba_sandbox_check_whole(s, err);
-	if (rc == 0)
-		rc = sba_session_hold(s->session, -1, ret_hold, err);
+	/* What the guest keeps of files is root's, and a carried one is not root. */
+	if (rc < 0 || s->carries)
+		return rc;
+	rc = sba_session_hold(s->session, -1, ret_hold, err);
 	if (rc == 0)
 		*ret = sba_hold_channel(*ret_hold);
 	return rc == SBA_EUNSUPPORTED ? 0 : rc;

@@ -133,7 +133,7 @@ void sba_port_close(struct sba_port *p)
 	free(p);
 }
 
-int sba_docker_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
+int sba_guest_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
 			struct sba_error *err)
 {
 	uint16_t port;

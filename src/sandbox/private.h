@@ -26,6 +26,7 @@ enum {
 };
 
 struct sba_session;
+struct sba_carried;
 
 /* One sandbox as the engine lists it, and a handle on it. */
 struct sba_sandbox {
@@ -47,7 +48,9 @@ struct sba_sandbox {
 	bool closed;
 	/* May be NULL: whether the files of a path are the sandbox's. */
 	int (*check_path)(struct sba_sandbox *s, const char *path, struct sba_error *err);
-	struct sba_lock *locks; /* that are held */
+	bool carries;                /* its channel is one of carried.c: files go without it */
+	struct sba_carried *carried; /* the last one */
+	struct sba_lock *locks;      /* that are held */
 	pthread_cond_t unlocked;
 	char *root; /* what is root's own elsewhere lies beneath it; NULL: not asked yet */
 };
@@ -76,9 +79,6 @@ int sba_exec_options_check(const struct sba_exec_options *o, struct sba_error *e
 /* ---- docker.c, process_start.c, one_file.c, paths.c: members of its table ---- */
 
 extern const struct sba_backend sba_backend_docker;
-/* A command of the guest: by the channel, else by an exec of the engine. */
-int sba_guest_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
-		   struct sba_process **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* By the channel, and by the engine where that does not do. */
 int sba_inside_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
 		    sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
@@ -86,8 +86,6 @@ int sba_inside_write(struct sba_sandbox *s, const char *path, sba_read_fn *read,
 		     const struct sba_write_options *options, struct sba_error *err) SBA_MUST_CHECK;
 int sba_inside_look(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
 		    struct sba_error *err) SBA_MUST_CHECK;
-int sba_docker_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
-			struct sba_error *err) SBA_MUST_CHECK;
 int sba_docker_fork(struct sba_sandbox *parent, const struct sba_fork_options *options,
 		    struct sba_sandbox **ret, struct sba_fork_report *ret_report,
 		    struct sba_error *err) SBA_MUST_CHECK;

@@ -111,11 +111,19 @@ int sba_marks_set(json_t *marks, const char *name, const char *value,
 int sba_commands_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
 		      sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
 
+/* Members of tables for sandboxes that have a channel (process_start.c, port.c): a command
+ * of the guest, and a port of this host inside. */
+int sba_guest_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
+		   struct sba_process **ret, struct sba_error *err) SBA_MUST_CHECK;
+int sba_guest_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
+		       struct sba_error *err) SBA_MUST_CHECK;
+
 struct sba_given {
 	const struct sba_backend *backend; /* lent for ever */
 	void *self;
 	const json_t *marks;       /* what the info is made of */
 	struct sba_cancel *cancel; /* may be NULL */
+	bool carries;              /* a command of it may carry a channel: carried.c */
 };
 /* As sba_sandbox_adopt(). It is called "BACKEND/NAME". */
 int sba_sandbox_give(const struct sba_given *g, struct sba_sandbox **ret,

@@ -13,7 +13,9 @@
 #include "support/fake_remote.h"
 #include "support/live.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -274,6 +276,69 @@ static void cancelling_and_signals_end_it_as_they_should(void **state)
 	}
 }
 
+static void a_terminal_is_one_where_it_can(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	const char *const argv[] = { "sh", "-c", "test -t 0 && test -t 1 && stty size && pwd",
+				     NULL };
+	const struct sba_exec_options o = { .argv = argv,
+					    .workdir = sba_sandbox_workdir(s),
+					    .tty = true,
+					    .rows = 7,
+					    .columns = 99 };
+	LIVE_RESULT r = { 0 };
+	char want[600];
+	live_exec(s, &o, &r);
+	if (!sba_sandbox_can(s, SBA_CAN_TTY)) {
+		assert_int_equal(r.rc, SBA_EUNSUPPORTED);
+		assert_non_null(strstr(r.err.text, "'tty'"));
+		return;
+	}
+	live_assert_exit(&r, 0);
+	snprintf(want, sizeof(want), "7 99\r\n%s\r\n", sba_sandbox_workdir(s));
+	assert_string_equal(r.out.data, want);
+}
+
+static int listen_here(uint16_t *ret_port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	*ret_port = ntohs(a.sin_port);
+	return fd;
+}
+
+static void a_port_of_this_host_is_reached_where_it_can(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	struct sba_error err = { 0 };
+	struct sba_run_result r;
+	char url[128], script[256], got[16] = "";
+	uint16_t port;
+	SBA_CLOSE int fd = listen_here(&port);
+	int rc = sba_sandbox_host_url(s, port, url, sizeof(url), &err);
+	if (!sba_sandbox_can(s, SBA_CAN_HOST_URL)) {
+		assert_int_equal(rc, SBA_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, "'host_url'"));
+		return;
+	}
+	if (rc < 0)
+		fail_msg("%s", err.text);
+	snprintf(script, sizeof(script), "exec 3<>/dev/tcp/127.0.0.1/%s; echo hello >&3",
+		 strrchr(url, ':') + 1);
+	const char *const argv[] = { "bash", "-c", script, NULL };
+	r = run(s, &(struct sba_run_options){ .argv = argv });
+	assert_int_equal(sba_exit_status(&r.exit), 0);
+	sba_run_result_fini(&r);
+	SBA_CLOSE int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(connection >= 0);
+	assert_int_equal(read(connection, got, sizeof(got)), 6);
+	assert_string_equal(got, "hello\n");
+}
+
 /* ---- files ---- */
 
 static ssize_t give(void *user, void *buf, size_t size, struct sba_error *err)
@@ -450,6 +515,8 @@ static void closing_ends_what_runs_and_may_be_done_twice(void **state)
 		LIVE_STEP(a_deadline_ends_the_tree_and_keeps_what_was_printed),                    \
 		LIVE_STEP(a_command_that_is_given_up_is_ended),                                    \
 		LIVE_STEP(cancelling_and_signals_end_it_as_they_should),                           \
+		LIVE_STEP(a_terminal_is_one_where_it_can),                                         \
+		LIVE_STEP(a_port_of_this_host_is_reached_where_it_can),                            \
 		LIVE_STEP(a_file_is_written_with_its_parents_and_read_back),                       \
 		LIVE_STEP(what_is_not_there_or_no_file_is_told_apart),                             \
 		LIVE_STEP(a_tree_goes_in_and_comes_out),                                           \
