@@ -134,7 +134,7 @@ void sba_port_close(struct sba_port *p)
 }
 
 int sba_guest_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, size_t size,
-			struct sba_error *err)
+		       struct sba_error *err)
 {
 	uint16_t port;
 	int rc = sba_sandbox_forward(s, host_port, &port, err);
