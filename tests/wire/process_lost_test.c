@@ -111,11 +111,82 @@ static void a_command_that_has_ended_unseen_is_no_success(void **state)
 	end(&w);
 }
 
+/* ---- before there is a stream ---- */
+
+static int begin_with(struct world *w, const struct fake_exchange *script, size_t n,
+		      struct sba_error *err)
+{
+	static const char *const argv[] = { "true", NULL };
+	const struct sba_exec_options o = { .argv = argv, .user = "someone", .timeout_ms = 20000 };
+	*w = (struct world){ .f = fake_engine_start("1.41", script, n) };
+	const struct sba_engine_options eo = { .host = fake_engine_host(w->f) };
+	assert_int_equal(sba_engine_open(&eo, &w->e, err), 0);
+	w->box = (struct sba_sandbox){
+		.engine = w->e,
+		.container = "main",
+		.sidecar = "side",
+		.info = { .name = "n", .allow = "", .state = "idle", .pool = "" }
+	};
+	assert_int_equal(sba_session_new(&w->box, &w->box.session, err), 0);
+	return sba_sandbox_exec(&w->box, &o, &w->p, err);
+}
+
+#define CREATED                                                                                    \
+	{                                                                                          \
+		.path = "/containers/main/exec ",                                                  \
+		.answer = FAKE_ANSWER("201 Created", "{\"Id\":\"feed\"}"), .then = FAKE_CLOSE      \
+	}
+#define ALIVE                                                                                      \
+	{                                                                                          \
+		.method = "GET",                                                                   \
+		.answer = FAKE_ANSWER("200 OK", "{\"State\":{\"Running\":true}}"),                 \
+		.forever = true, .then = FAKE_CLOSE                                                \
+	}
+
+static void an_engine_that_refuses_a_command_and_resets_is_quoted(void **state)
+{
+	static const struct fake_exchange script[] = {
+		{ .path = "/containers/main/exec ",
+		  .early = true,
+		  .answer = FAKE_ANSWER("500 Internal Server Error",
+					"{\"message\":\"no room for it\"}"),
+		  .then = FAKE_CLOSE },
+		ALIVE,
+	};
+	struct world w;
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(begin_with(&w, script, SBA_ARRAY_LEN(script), &err), SBA_EENGINE);
+	assert_non_null(strstr(err.text, "no room for it"));
+	end(&w);
+}
+
+/* It may have begun: it is not asked for again. */
+static void an_engine_that_goes_before_a_command_has_begun_is_told_and_asked_once(void **state)
+{
+	static const struct fake_exchange script[] = {
+		CREATED,
+		{ .path = "/exec/feed/start ", .then = FAKE_CLOSE },
+	};
+	struct world w;
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(begin_with(&w, script, SBA_ARRAY_LEN(script), &err), SBA_ELOST);
+	assert_non_null(strstr(err.text, "closed the connection"));
+	assert_int_equal(fake_engine_requests(w.f), 2);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_command_that_runs_on_is_watched, prepare),
 		cmocka_unit_test_setup(a_command_that_has_ended_unseen_is_no_success, prepare),
+		cmocka_unit_test_setup(an_engine_that_refuses_a_command_and_resets_is_quoted,
+				       prepare),
+		cmocka_unit_test_setup(
+			an_engine_that_goes_before_a_command_has_begun_is_told_and_asked_once,
+			prepare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
