@@ -16,6 +16,11 @@ enum { MOUNTINFO_MAX = 4 * 1024 * 1024 };
 
 /* ---- mountinfo(5) ---- */
 
+static bool is_escape(const char *text)
+{
+	return text[0] == '\\' && strspn(text + 1, "01234567") >= 3;
+}
+
 /* The fifth field, with its octal escapes undone, in place. */
 static char *mount_point(char *line)
 {
@@ -29,7 +34,7 @@ static char *mount_point(char *line)
 		return NULL;
 	to = at;
 	for (char *from = at; *from && *from != ' '; from++) {
-		if (from[0] == '\\' && from[1] && from[2] && from[3]) {
+		if (is_escape(from)) {
 			*to++ = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 |
 				       (from[3] - '0'));
 			from += 3;

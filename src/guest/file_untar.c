@@ -132,11 +132,12 @@ static uint64_t octal(const uint8_t *field, size_t len)
 
 static int take_pax(struct untar *untar, uint64_t size)
 {
-	char *at = untar->pax, *end = untar->pax + size;
+	char *at = untar->pax, *end;
 	int error;
 
 	if (size > PAX_MAX)
 		return ENAMETOOLONG;
+	end = at + size;
 	error = take(untar, (uint8_t *)untar->pax, -1, size);
 	if (!error)
 		error = take(untar, NULL, -1, -size % BLOCK);

@@ -33,7 +33,7 @@ const char *sba_label_of_prefix(char buf[SBA_FILTER_MAX], const char *prefix)
 int sba_label_words(const char *value, struct sba_strv *ret, struct sba_error *err)
 {
 	int rc = 0;
-	for (const char *at = value; rc == 0 && *at; at += strspn(at, " ")) {
+	for (const char *at = value + strspn(value, " "); rc == 0 && *at; at += strspn(at, " ")) {
 		size_t len = strcspn(at, " ");
 		rc = sba_strv_addf(ret, err, "%.*s", (int)len, at);
 		at += len;

@@ -160,6 +160,14 @@ static void ask_rest(struct sba_engine *e, struct sba_error *err)
 		json_decref(j);
 }
 
+static void answers_are(const uint8_t *from, const uint8_t *to)
+{
+	pthread_mutex_lock(&lock);
+	at = from;
+	end = to;
+	pthread_mutex_unlock(&lock);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const questions[])(struct sba_engine *,
@@ -171,13 +179,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (!host[0])
 		start();
-	pthread_mutex_lock(&lock);
-	at = data + 1;
-	end = data + size;
-	pthread_mutex_unlock(&lock);
+	answers_are(data + 1, data + size);
 	const struct sba_engine_options o = { .host = host };
 	assert(sba_engine_open(&o, &e, &err) == 0);
 	questions[data[0] % SBA_ARRAY_LEN(questions)](e, &err);
 	sba_engine_close(e);
+	static const uint8_t nothing;
+	answers_are(&nothing, &nothing); /* and what was being sent is out */
 	return 0;
 }
