@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See alloc_fail.h. SBA_ALLOC_FAIL=N in the environment arms it from the start
- * of a program; SBA_ALLOC_COUNT=FILE writes there how many allocations it made.
+ * of a program, SBA_ALLOC_EVERY=N so that each N-th fails; SBA_ALLOC_COUNT=FILE writes there how
+ * many allocations it made.
  */
 #include "support/alloc_fail.h"
 
@@ -20,12 +21,13 @@ char *alloc_fail_strdup(const char *s);
 char *alloc_fail_strndup(const char *s, size_t n);
 
 static atomic_size_t count, victim;
+static size_t every; /* 0: none; set once, before there are threads */
 static atomic_bool hit;
 
 static bool fails(void)
 {
 	size_t n = atomic_fetch_add(&count, 1) + 1;
-	if (n != atomic_load(&victim))
+	if (n != atomic_load(&victim) && (every == 0 || n % every != 0))
 		return false;
 	atomic_store(&hit, true);
 	errno = ENOMEM;
@@ -73,8 +75,9 @@ bool alloc_fail_disarm(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-	const char *n = getenv("SBA_ALLOC_FAIL");
-	if (n || getenv("SBA_ALLOC_COUNT"))
+	const char *n = getenv("SBA_ALLOC_FAIL"), *each = getenv("SBA_ALLOC_EVERY");
+	every = each ? strtoul(each, NULL, 10) : 0;
+	if (n || every || getenv("SBA_ALLOC_COUNT"))
 		alloc_fail_arm(n ? strtoul(n, NULL, 10) : 0);
 }
 
