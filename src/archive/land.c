@@ -98,6 +98,12 @@ static struct sba_attributes attributes_of(struct archive_entry *entry)
 	return a;
 }
 
+/* For errors: the top has no name beneath itself. */
+static const char *name_of(const struct landing *l)
+{
+	return *l->rel ? l->rel : l->options.source_name;
+}
+
 /* What creating has answered: a reason to refuse the entry, or a failure. */
 static int not_created(struct landing *l, struct archive_entry *entry, int e, struct sba_error *err)
 {
@@ -121,7 +127,7 @@ static int not_created(struct landing *l, struct archive_entry *entry, int e, st
 static int check_budget(const struct landing *l, uint64_t size, struct sba_error *err)
 {
 	if (size > l->options.max_bytes - l->report.bytes)
-		return sba_fail(err, SBA_ELIMIT, "'%s': more than %llu bytes in all", l->rel,
+		return sba_fail(err, SBA_ELIMIT, "'%s': more than %llu bytes in all", name_of(l),
 				(unsigned long long)l->options.max_bytes);
 	return 0;
 }
@@ -135,7 +141,7 @@ static int receive(struct landing *l, int fd, uint64_t size, struct sba_error *e
 	while ((rc = sba_tar_in_data(l->in, size, &piece, err)) > 0) {
 		rc = sba_content_write(fd, &piece, &end, err);
 		if (rc < 0)
-			return sba_wrap(err, rc, "'%s'", l->rel);
+			return sba_wrap(err, rc, "'%s'", name_of(l));
 		l->report.bytes = before + piece.offset + piece.len;
 		tell(l, false);
 	}
@@ -143,7 +149,7 @@ static int receive(struct landing *l, int fd, uint64_t size, struct sba_error *e
 		return rc;
 	/* A hole at the end has no piece. */
 	if (end != size && ftruncate(fd, (off_t)size) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "set the size of '%s'", l->rel);
+		return sba_fail_errno(err, SBA_EIO, errno, "set the size of '%s'", name_of(l));
 	l->report.bytes = before + size;
 	return 0;
 }
@@ -152,7 +158,8 @@ static int land_file(struct landing *l, struct archive_entry *entry, struct sba_
 {
 	la_int64_t size = archive_entry_size(entry);
 	if (size < 0)
-		return sba_fail(err, SBA_EPROTO, "broken tar: '%s' has a negative size", l->rel);
+		return sba_fail(err, SBA_EPROTO, "broken tar: '%s' has a negative size",
+				name_of(l));
 	int rc = check_budget(l, (uint64_t)size, err);
 	if (rc < 0)
 		return rc;
@@ -178,7 +185,7 @@ static int land_copy(struct landing *l, struct archive_entry *entry, int from, u
 		return not_created(l, entry, -fd, err);
 	rc = sba_content_copy(from, fd, size, err);
 	if (rc < 0)
-		return sba_wrap(err, rc, "'%s'", l->rel);
+		return sba_wrap(err, rc, "'%s'", name_of(l));
 	l->report.bytes += size;
 	l->report.files++;
 	const struct sba_attributes a = attributes_of(entry);

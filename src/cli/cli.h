@@ -746,7 +746,8 @@ char *cli_audit_argv(const json_t *payload);
 
 struct cli_sink {
 	struct cli *cli;
-	bool deaf; /* our stdout or stderr is closed: nothing is shown any more */
+	bool deaf; /* our stdout or stderr takes nothing any more: nothing is shown */
+	int why;   /* ... the errno; EPIPE: who read it has gone */
 	struct cli_held {
 		char bytes[4];
 		size_t len;

@@ -277,6 +277,9 @@ static int conclude(struct session *s, struct sba_error *err)
 	cut_short(s); /* what was dropped may have been the very end */
 	cli_sink_end(&s->sink);
 	cli_term_restore();
+	if (rc == 0 && s->sink.deaf && s->sink.why != EPIPE)
+		rc = cli_fail(err, SBA_EIO, NULL, "show what '%s' says: %s", s->command,
+			      strerror(s->sink.why));
 	if (rc < 0)
 		return cli_signals_caught() ? CLI_EXIT_EXEC : report(s, err);
 	int status = s->sink.deaf ? EXIT_FAILURE : status_of(&e);

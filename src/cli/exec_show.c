@@ -2,6 +2,7 @@
 /* Where the output of a command inside goes: our streams as it is, or JSON lines. */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,13 +21,21 @@ static size_t unfinished(const char *data, size_t len)
 	return 0;
 }
 
+static void go_deaf(struct cli_sink *s, int e)
+{
+	if (!s->deaf)
+		s->why = e;
+	s->deaf = true;
+}
+
 static void put_line(struct cli_sink *s, enum sba_output which, const char *data, size_t len)
 {
 	json_t *j = json_pack("{s:s, s:s}", "type", "output", "stream",
 			      which == SBA_STDERR ? "stderr" : "stdout");
 	cli_json_bytes(j, data, len);
 	cli_json_line(j);
-	s->deaf = ferror(stdout);
+	if (ferror(stdout))
+		go_deaf(s, errno);
 }
 
 /* A character that two pieces share is put into the second one's line. */
@@ -55,9 +64,8 @@ void cli_sink_put(struct cli_sink *s, enum sba_output which, const char *data, s
 		return;
 	if (s->cli->json)
 		put_json(s, which, data, len);
-	else
-		s->deaf =
-			!cli_write(which == SBA_STDERR ? STDERR_FILENO : STDOUT_FILENO, data, len);
+	else if (!cli_write(which == SBA_STDERR ? STDERR_FILENO : STDOUT_FILENO, data, len))
+		go_deaf(s, errno);
 }
 
 void cli_sink_cut(struct cli_sink *s, int64_t limit)

@@ -77,13 +77,22 @@ static int find_folder(struct upload *u, const char *inside, char folder[SBA_INS
 
 /* ---- one small file, by the channel ---- */
 
-static ssize_t read_fd(void *user, void *buf, size_t size, struct sba_error *err)
+struct small {
+	int fd;
+	uint64_t bytes; /* read: a file of /proc does not know its size */
+};
+
+static ssize_t read_small(void *user, void *buf, size_t size, struct sba_error *err)
 {
+	struct small *s = user;
 	ssize_t n;
 	do {
-		n = read(*(const int *)user, buf, size);
+		n = read(s->fd, buf, size);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 ? sba_fail_errno(err, SBA_EIO, errno, "read") : n;
+	if (n < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "read");
+	s->bytes += (uint64_t)n;
+	return n;
 }
 
 static uint32_t mode_of(const struct upload *u)
@@ -105,6 +114,7 @@ static int send_small(struct upload *u, const char *folder, struct sba_transfer_
 	SBA_CLOSE int fd = open(u->host_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "open '%s'", u->host_path);
+	struct small source = { .fd = fd };
 	int rc = sba_inside_join(path, folder, u->leaf, err);
 	if (rc == 0)
 		rc = sba_files_channel(u->s, &hold, &channel, err);
@@ -116,8 +126,8 @@ static int send_small(struct upload *u, const char *folder, struct sba_transfer_
 		.mode = mode_of(u),
 		.set_mtime = true,
 		.mtime_ns = (int64_t)u->st.st_mtim.tv_sec * NS + u->st.st_mtim.tv_nsec,
-		.source = read_fd,
-		.user = &fd,
+		.source = read_small,
+		.user = &source,
 	};
 	struct sba_until until = sba_transfer_until(u->s, u->options ? u->options->timeout_ms : 0);
 	rc = sba_channel_file_write(channel, &w, until, &asked, err);
@@ -126,7 +136,7 @@ static int send_small(struct upload *u, const char *folder, struct sba_transfer_
 	if (rc == SBA_EREFUSED)
 		return sba_fail(err, SBA_EEXIST, "'%s' is there, and no regular file", path);
 	if (rc == 0 && ret)
-		*ret = (struct sba_transfer_report){ .files = 1, .bytes = (uint64_t)u->st.st_size };
+		*ret = (struct sba_transfer_report){ .files = 1, .bytes = source.bytes };
 	return rc < 0 ? rc : 1;
 }
 

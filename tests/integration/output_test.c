@@ -84,6 +84,19 @@ static void output_beyond_the_limit_is_dropped_and_told(void **state)
 	assert_string_equal(late.out.data, "y\ny\ny\ny\ny\n");
 }
 
+static void a_full_disk_behind_our_stdout_is_told(void **state)
+{
+	(void)state;
+	static const char *const ways[][7] = { { "exec", BOX, "--", "yes", NULL },
+					       { "--json", "exec", BOX, "--", "yes", NULL } };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ways); i++) {
+		LIVE_CHILD c;
+		live_start(&c, &(struct live_start){ .argv = ways[i], .stdout_to = "/dev/full" });
+		live_child_end(&c, 30000);
+		live_assert_says(&c, 125, "No space left on device");
+	}
+}
+
 /* C-14 */
 static void output_without_end_needs_no_memory(void **state)
 {
@@ -328,6 +341,7 @@ int main(void)
 		LIVE_STEP(who_holds_the_output_is_told_once_and_waited_for_no_longer),
 		LIVE_STEP(a_daemon_that_let_go_of_the_output_is_not_mentioned),
 		LIVE_STEP(output_beyond_the_limit_is_dropped_and_told),
+		LIVE_STEP(a_full_disk_behind_our_stdout_is_told),
 		LIVE_STEP(output_without_end_needs_no_memory),
 		LIVE_STEP(the_library_counts_what_it_dropped),
 		LIVE_STEP(a_character_between_two_pieces_stays_text),

@@ -119,6 +119,7 @@ struct live_start {
 	bool open_stdin;         /* stdin is a pipe in which nothing ever comes */
 	const char *const *env;  /* "K=V" on top of ours; "K": not set */
 	uid_t uid;               /* 0: as we are */
+	const char *stdout_to;   /* a file that its stdout goes to; NULL: to us */
 	bool close_stdout;       /* nobody reads its stdout */
 	bool terminal;           /* its stdout and stderr are one */
 	bool screen;             /* the same, and stdin too: its controlling terminal, which stays

@@ -60,6 +60,8 @@ static void become(const struct live_start *o, const char *path, const int fds[3
 		argv[i + 1] = o->argv[i];
 	for (int i = 0; i < 3; i++)
 		dup2(fds[i], i);
+	if (o->stdout_to)
+		dup2(open(o->stdout_to, O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
 	if (o->screen && (setsid() < 0 || ioctl(0, TIOCSCTTY, 0) < 0))
 		_exit(97);
 	put_env(o->env);
