@@ -221,6 +221,22 @@ static void a_timeout_of_a_kind_is_configured_and_told(void **state)
 	live_remove(s);
 }
 
+/* C-71 */
+static void a_limit_for_calls_is_not_how_long_a_sandbox_lives(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	struct sba_sandbox *s = NULL;
+	struct sba_error err;
+	CONFIG_RUN(&c, "{\"start_timeout\": \"50s\", \"transfer_timeout\": \"20s\"}", NULL,
+		   "create", "--image", live.image, "--name", "lasting");
+	live_assert_says(&c, 0, NULL);
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "lasting", &s, &err), 0);
+	assert_int_equal(sba_sandbox_info(s)->keepalive_ms, 60 * 60 * 1000);
+	assert_int_equal(sba_sandbox_info(s)->max_lifetime_ms, 24 * 60 * 60 * 1000);
+	live_remove(s);
+}
+
 static void so_many_sandboxes_are_let_be(void **state)
 {
 	(void)state;
@@ -275,6 +291,7 @@ int main(void)
 		LIVE_TEST(a_sandbox_is_made_as_the_configuration_says),
 		LIVE_TEST(the_deadline_of_exec_is_configured),
 		LIVE_TEST(a_timeout_of_a_kind_is_configured_and_told),
+		LIVE_TEST(a_limit_for_calls_is_not_how_long_a_sandbox_lives),
 		LIVE_TEST(so_many_sandboxes_are_let_be),
 		LIVE_TEST(a_key_command_that_fails_is_told_before_anything_is_made),
 		LIVE_TEST(up_refuses_a_key_that_it_would_not_keep),

@@ -304,6 +304,22 @@ static void a_linked_work_tree_goes_in_with_its_history(void **state)
 	assert_string_equal(said, "int main;\nref: refs/heads/linked\nhistory\n");
 }
 
+/* C-110: its .git is a file that leads out of it. */
+static void a_submodule_goes_in_with_its_files_and_no_pointer(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	make_project("module");
+	make_project("whole");
+	GIT(live_path("whole"), "-c", "protocol.file.allow=always", "submodule", "add", "-q",
+	    live_path("module"), "sub");
+	if (sba_sandbox_add_workspace(box, live_path("whole"), "/srv/whole", NULL, NULL, &err) < 0)
+		fail_msg("%s", err.text);
+	SBA_FREE char *said = live_sh_out(box, "cd /srv/whole && cat sub/main.c && ls -A sub && "
+					       "! grep -r marker-secret .");
+	assert_string_equal(said, "int main;\n.gitignore\nmain.c\n");
+}
+
 static void git_status_works_inside(void **state)
 {
 	(void)state;
@@ -358,6 +374,7 @@ int main(void)
 		LIVE_STEP(a_file_in_the_way_of_a_folder_is_told),
 		LIVE_STEP(a_work_tree_goes_in_without_what_is_the_hosts),
 		LIVE_STEP(a_linked_work_tree_goes_in_with_its_history),
+		LIVE_STEP(a_submodule_goes_in_with_its_files_and_no_pointer),
 		LIVE_STEP(git_status_works_inside),
 		LIVE_STEP(a_plain_folder_goes_in_whole_to_a_path_of_choice),
 		LIVE_STEP(the_shared_sandbox_is_removed_and_nothing_is_left),

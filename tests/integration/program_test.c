@@ -253,6 +253,22 @@ static void ps_lists_in_words_names_and_json(void **state)
 	assert_int_equal(other.out.len, 0);
 }
 
+/* C-103: what there is stands in labels. */
+static void a_broken_state_inside_hides_no_sandbox(void **state)
+{
+	(void)state;
+	LIVE_CHILD spoil, ps, exec, mend;
+	RUN(&spoil, "exec", "-u", "0", "calm-fox", "--", "sh", "-c",
+	    "mkdir -p /var/lib/sandbox-agent && echo '{broken' >/var/lib/sandbox-agent/state.json");
+	live_assert_says(&spoil, 0, NULL);
+	RUN(&ps, "-q", "ps");
+	assert_string_equal(ps.out.data, "calm-fox\n");
+	RUN(&exec, "exec", "calm-fox", "--", "true");
+	live_assert_says(&exec, 0, NULL);
+	RUN(&mend, "exec", "-u", "0", "calm-fox", "--", "rm", "/var/lib/sandbox-agent/state.json");
+	live_assert_says(&mend, 0, NULL);
+}
+
 static void inspect_is_json_without_values_of_the_environment(void **state)
 {
 	(void)state;
@@ -353,6 +369,7 @@ int main(void)
 		LIVE_STEP(a_reader_who_goes_away_ends_exec),
 		LIVE_STEP(cp_goes_both_ways),
 		LIVE_STEP(ps_lists_in_words_names_and_json),
+		LIVE_STEP(a_broken_state_inside_hides_no_sandbox),
 		LIVE_STEP(inspect_is_json_without_values_of_the_environment),
 		LIVE_STEP(rm_and_gc_say_what_they_did),
 		LIVE_STEP(doctor_names_the_engine),
