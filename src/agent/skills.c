@@ -380,7 +380,7 @@ int sba_skills_remove(struct sba_agent *a, const char *const *folders, struct sb
 {
 	struct sba_skill_list *l = NULL;
 	int rc = sba_skills_list(a, &l, err);
-	if (rc == 0)
+	if (rc == 0 && l)
 		rc = wrap(a, remove_all(a, l, folders, err), err);
 	sba_skills_free(l);
 	return rc;

@@ -141,31 +141,30 @@ struct state {
 	const struct sba_memory *m;
 };
 
-static int state_text(const struct sba_agent *a, const struct state *to, json_t **ret_memory,
-		      char **ret_text, struct sba_error *err)
+/* NULL: out of memory. The caller frees both. */
+static char *state_text(const struct sba_agent *a, const struct state *to, json_t **ret_memory)
 {
 	SBA_JSON json_t *all = a->memory ? json_copy(a->memory) : json_object();
-	int rc = !all ? sba_fail_nomem(err) : to->of ? put_memory(all, to->of, to->m, err) : 0;
-	if (rc < 0)
-		return rc;
+	if (!all || (to->of && put_memory(all, to->of, to->m, NULL) < 0))
+		return NULL;
 	SBA_JSON json_t *j = json_pack("{s:i, s:s, s:s, s:I, s:s, s:O}", "v", 1, "agent",
 				       a->driver->name, "session", to->session, "turns",
 				       (json_int_t)to->turns, "files", a->files, "sessions", all);
 	char *text = j ? sba_json_dump(j) : NULL;
-	if (!text)
-		return sba_fail_nomem(err);
-	*ret_memory = sba_move(&all);
-	*ret_text = text;
-	return 0;
+	if (text)
+		*ret_memory = sba_move(&all);
+	return text;
 }
 
 /* Writes it, and only then believes it. */
 static int write_state(struct sba_agent *a, const struct state *to, struct sba_error *err)
 {
 	SBA_JSON json_t *all = NULL;
-	SBA_FREE char *text = NULL;
-	int rc = state_text(a, to, &all, &text, err);
-	if (rc == 0 && !a->one_turn && !sba_ahead_has(&a->ahead, text))
+	SBA_FREE char *text = state_text(a, to, &all);
+	int rc = 0;
+	if (!text)
+		return sba_fail_nomem(err);
+	if (!a->one_turn && !sba_ahead_has(&a->ahead, text))
 		rc = sba_agent_write_state(a->sandbox, text, err);
 	if (rc < 0)
 		return rc;
@@ -239,12 +238,10 @@ void sba_agent_save_ahead(struct sba_agent *a, int64_t turns, const char *kept,
 	SBA_FREE char *text = NULL;
 	if (a->one_turn || !a->session[0])
 		return;
-	int rc = after_turn(a, kept, usage, &m, NULL);
-	if (rc == 0)
-		rc = state_text(a, &(struct state){ a->session, turns, a->session, &m }, &all,
-				&text, NULL);
+	if (after_turn(a, kept, usage, &m, NULL) == 0)
+		text = state_text(a, &(struct state){ a->session, turns, a->session, &m }, &all);
 	free(m.kept);
 	/* Without memory for it now it is written at the end. */
-	if (rc == 0)
+	if (text)
 		sba_ahead_begin(&a->ahead, a->sandbox, sba_move(&text));
 }
