@@ -40,6 +40,9 @@ struct sba_look {
 };
 int sba_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_records *ret,
 	     struct sba_error *err) SBA_MUST_CHECK;
+/* Every file of a folder, where there is no guest: by commands (snapshot_commands.c). */
+int sba_commands_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_records *ret,
+		      struct sba_error *err) SBA_MUST_CHECK;
 /* The same with what is kept of the workspace, up to that list. */
 int sba_kept_look(struct sba_sandbox *s, const struct sba_kept *k, uint32_t last,
 		  struct sba_records *ret, struct sba_error *err) SBA_MUST_CHECK;

@@ -54,11 +54,18 @@ static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
 	char folder[SBA_INSIDE_PATH_MAX];
 	struct sba_kept k = { 0 };
 	int rc = o->folder ? sba_inside_path(o->folder, folder, err) : 0;
-	if (rc == 0)
-		rc = sba_kept_load(s, &k, err);
+	struct sba_error why = { 0 };
+	bool guest = true;
+	if (rc == 0) {
+		rc = sba_kept_load(s, &k, &why);
+		guest = rc != SBA_EUNSUPPORTED;
+		if (rc < 0 && guest && err)
+			*err = why;
+		rc = guest ? rc : 0;
+	}
 	if (rc < 0)
 		return rc;
-	const char *workspace = *k.folder ? k.folder : SBA_DEFAULT_WORKSPACE;
+	const char *workspace = *k.folder ? k.folder : sba_sandbox_workdir(s);
 	const char *wanted = o->folder ? folder : workspace;
 	bool same = strcmp(wanted, workspace) == 0 && k.gitignore == o->gitignore;
 	const struct sba_look q = {
@@ -69,7 +76,7 @@ static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
 		.hash_max = o->max_file_size,
 		.until = sba_transfer_until(s, o->timeout_ms),
 	};
-	rc = sba_look(s, &q, ret, err);
+	rc = guest ? sba_look(s, &q, ret, err) : sba_commands_look(s, &q, ret, err);
 	sba_kept_fini(&k);
 	return rc;
 }
