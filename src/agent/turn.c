@@ -145,12 +145,16 @@ static void keep_stderr(struct sba_turn *t, const char *data, size_t len)
  * library must be asked for output, which is when it looks after the sandbox. */
 static void wait_output(struct sba_turn *t, int64_t wait_ms)
 {
-	sba_audit_turn_flush(t->audit);
+	int64_t late_ms = sba_audit_turn_flush_late(t->audit);
+	if (wait_ms < 0 || wait_ms > LOOK_MS)
+		wait_ms = LOOK_MS;
+	if (late_ms >= 0 && late_ms < wait_ms)
+		wait_ms = late_ms;
 	struct pollfd p[] = {
 		{ sba_process_fd(t->process), sba_process_events(t->process), 0 },
 		{ t->notices.fd, POLLIN, 0 },
 	};
-	poll(p, SBA_ARRAY_LEN(p), wait_ms < 0 || wait_ms > LOOK_MS ? LOOK_MS : (int)wait_ms);
+	poll(p, SBA_ARRAY_LEN(p), (int)wait_ms);
 	if (p[1].revents)
 		sba_notices_seen(&t->notices);
 }
@@ -173,8 +177,10 @@ static int wait_bytes(struct sba_turn *t, int64_t deadline_ms, struct sba_error 
 	const char *data;
 	ssize_t n = sba_process_read(t->process, 0, &which, &data, &why);
 	look_at_losses(t);
-	if (n == SBA_ETIMEOUT && callers && left == 0)
+	if (n == SBA_ETIMEOUT && callers && left == 0) {
+		sba_audit_turn_flush(t->audit);
 		return sba_fail(err, SBA_ETIMEOUT, "no event in time");
+	}
 	if (n == SBA_ETIMEOUT) {
 		wait_output(t, callers ? left : limit);
 		return WAIT_AGAIN;

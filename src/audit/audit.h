@@ -37,6 +37,9 @@ void sba_audit_turn_raw(struct sba_audit_turn *t, const char *data, size_t len);
 void sba_audit_turn_event(void *user, const struct sba_event *event);
 /* Puts what was said so far where others can read it. */
 void sba_audit_turn_flush(struct sba_audit_turn *t);
+/* The same for one who waits for more, if nothing was put there just now; else in how
+ * many milliseconds to ask again. -1: nothing is left. */
+int64_t sba_audit_turn_flush_late(struct sba_audit_turn *t);
 /* True once if something went wrong: err says what. Nothing more is written then. */
 bool sba_audit_turn_trouble(struct sba_audit_turn *t, struct sba_error *err);
 

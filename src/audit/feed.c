@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From the turn to the thread that writes its record: what is said is packed, which
- * takes next to no time, and handed over when the turn waits or there is enough of it.
- * A disk that is slower than the CLI is waited for; nothing is left out.
+ * takes next to no time, and handed over when there is enough of it or it has waited
+ * for long enough: a thread that is woken for each line costs the turn more than its
+ * work does. A disk that is slower than the CLI is waited for; nothing is left out.
  */
 #include "audit/turn.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDED_MAX = 1024 * 1024, ALIGN = 8 };
+enum { HANDED_MAX = 1024 * 1024, ALIGN = 8, LATE_MS = 50 };
 
-/* In front of what is packed: bytes of the CLI, or an event and its strings. */
+/* Of the CLI's bytes how many came, or an event and its strings behind it. */
 struct head {
-	size_t len; /* of what follows, without padding */
+	size_t len; /* of an event: of what follows, without padding */
 	bool event;
+};
+
+/* What was said: bytes as they go to the file, and what they mean. */
+struct said {
+	struct sba_buf bytes, told;
 };
 
 struct sba_audit_feed {
@@ -22,10 +28,36 @@ struct sba_audit_feed {
 	pthread_t thread;
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t more, taken;
-	struct sba_buf filling; /* the turn's; needs no lock */
-	struct sba_buf handed;
+	struct said filling; /* the turn's; needs no lock, nor does the time */
+	int64_t handed_ms;
+	struct said handed;
 	bool at_work, closing;
 };
+
+static void said_init(struct said *s)
+{
+	sba_buf_init(&s->bytes, SBA_AUDIT_LINE_MAX);
+	sba_buf_init(&s->told, SBA_AUDIT_LINE_MAX);
+}
+
+static void said_fini(struct said *s)
+{
+	sba_buf_fini(&s->bytes);
+	sba_buf_fini(&s->told);
+}
+
+static size_t said_len(const struct said *s)
+{
+	return s->bytes.len + s->told.len;
+}
+
+static void empty(struct sba_buf *b)
+{
+	if (b->cap > HANDED_MAX)
+		sba_buf_fini(b);
+	else
+		sba_buf_reset(b);
+}
 
 static void out_of_memory(struct sba_audit_turn *t)
 {
@@ -59,31 +91,40 @@ static void pack_event(struct sba_buf *b, const struct sba_event *e)
 	pad(b);
 }
 
-static void unpack(struct sba_audit_turn *t, const char *data, size_t len)
+static void unpack_event(struct sba_audit_turn *t, const char *from)
 {
-	for (size_t at = 0; at < len;) {
+	struct sba_event e;
+	const char **slots[SBA_EVENT_STRINGS];
+	memcpy(&e, from, sizeof(e));
+	sba_event_strings(&e, slots);
+	const char *s = from + sizeof(e);
+	for (size_t i = 0; i < SBA_EVENT_STRINGS; i++) {
+		if (!*slots[i])
+			continue;
+		*slots[i] = s;
+		s += strlen(s) + 1;
+	}
+	sba_audit_turn_take_event(t, &e);
+}
+
+static void unpack(struct sba_audit_turn *t, const struct said *said)
+{
+	const char *bytes = said->bytes.data, *told = said->told.data;
+	sba_audit_turn_write_raw(t, bytes, said->bytes.len);
+	for (size_t at = 0; at < said->told.len;) {
 		struct head h;
-		struct sba_event e;
-		const char **slots[SBA_EVENT_STRINGS];
-		memcpy(&h, data + at, sizeof(h));
-		const char *from = data + at + sizeof(h);
-		if (h.event) {
-			memcpy(&e, from, sizeof(e));
-			sba_event_strings(&e, slots);
-			const char *s = from + sizeof(e);
-			for (size_t i = 0; i < SBA_EVENT_STRINGS; i++) {
-				if (!*slots[i])
-					continue;
-				*slots[i] = s;
-				s += strlen(s) + 1;
-			}
-			sba_audit_turn_take_event(t, &e);
-		} else {
-			sba_audit_turn_take_raw(t, from, h.len);
+		memcpy(&h, told + at, sizeof(h));
+		at += sizeof(h);
+		if (!h.event) {
+			sba_audit_turn_take_piece(t, bytes, h.len);
+			bytes += h.len;
+			continue;
 		}
-		at += sizeof(h) + h.len;
+		unpack_event(t, told + at);
+		at += h.len;
 		at += (ALIGN - at % ALIGN) % ALIGN;
 	}
+	sba_audit_turn_write(t);
 }
 
 /* ---- the thread ---- */
@@ -91,33 +132,31 @@ static void unpack(struct sba_audit_turn *t, const char *data, size_t len)
 static void *work(void *feed)
 {
 	struct sba_audit_feed *f = feed;
-	struct sba_buf mine = SBA_BUF_INIT(SBA_AUDIT_LINE_MAX);
+	struct said mine;
+	said_init(&mine);
 	pthread_mutex_lock(&f->lock);
 	for (;;) {
-		while (!f->handed.len && !f->closing)
+		while (!said_len(&f->handed) && !f->closing)
 			pthread_cond_wait(&f->more, &f->lock);
-		if (!f->handed.len)
+		if (!said_len(&f->handed))
 			break;
-		struct sba_buf taken = f->handed;
+		struct said taken = f->handed;
 		f->handed = mine;
 		f->at_work = true;
 		pthread_cond_broadcast(&f->taken);
 		pthread_mutex_unlock(&f->lock);
-		unpack(f->turn, taken.data, taken.len);
-		sba_audit_turn_write(f->turn);
-		if (taken.failed)
+		unpack(f->turn, &taken);
+		if (taken.bytes.failed || taken.told.failed)
 			out_of_memory(f->turn);
-		if (taken.cap > HANDED_MAX)
-			sba_buf_fini(&taken);
-		else
-			sba_buf_reset(&taken);
+		empty(&taken.bytes);
+		empty(&taken.told);
 		mine = taken;
 		pthread_mutex_lock(&f->lock);
 		f->at_work = false;
 		pthread_cond_broadcast(&f->taken);
 	}
 	pthread_mutex_unlock(&f->lock);
-	sba_buf_fini(&mine);
+	said_fini(&mine);
 	return NULL;
 }
 
@@ -127,8 +166,8 @@ int sba_audit_feed_open(struct sba_audit_turn *t, struct sba_error *err)
 	if (!f)
 		return sba_fail_nomem(err);
 	f->turn = t;
-	sba_buf_init(&f->filling, SBA_AUDIT_LINE_MAX);
-	sba_buf_init(&f->handed, SBA_AUDIT_LINE_MAX);
+	said_init(&f->filling);
+	said_init(&f->handed);
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->more, NULL);
 	pthread_cond_init(&f->taken, NULL);
@@ -159,23 +198,62 @@ void sba_audit_feed_close(struct sba_audit_turn *t)
 	pthread_cond_destroy(&f->taken);
 	pthread_cond_destroy(&f->more);
 	pthread_mutex_destroy(&f->lock);
-	sba_buf_fini(&f->filling);
-	sba_buf_fini(&f->handed);
+	said_fini(&f->filling);
+	said_fini(&f->handed);
 	free(f);
 }
 
 /* ---- the turn's side ---- */
 
-/* Out of memory: what has been packed whole still goes. */
-static void hand_if_much(struct sba_audit_turn *t, size_t whole)
+static void hand_over(struct sba_audit_feed *f)
 {
-	struct sba_audit_feed *f = t->feed;
-	if (f->filling.failed) {
-		f->filling.failed = 0;
-		f->filling.len = whole;
+	pthread_mutex_lock(&f->lock);
+	while (said_len(&f->handed) && said_len(&f->handed) + said_len(&f->filling) > HANDED_MAX)
+		pthread_cond_wait(&f->taken, &f->lock);
+	if (!said_len(&f->handed)) {
+		struct said old = f->handed;
+		f->handed = f->filling;
+		f->filling = old;
+	} else {
+		sba_buf_put(&f->handed.bytes, f->filling.bytes.data, f->filling.bytes.len);
+		sba_buf_put(&f->handed.told, f->filling.told.data, f->filling.told.len);
+		sba_buf_reset(&f->filling.bytes);
+		sba_buf_reset(&f->filling.told);
+	}
+	pthread_cond_broadcast(&f->more);
+	pthread_mutex_unlock(&f->lock);
+	f->handed_ms = sba_now_ms();
+}
+
+void sba_audit_turn_flush(struct sba_audit_turn *t)
+{
+	if (t && t->feed && said_len(&t->feed->filling))
+		hand_over(t->feed);
+}
+
+int64_t sba_audit_turn_flush_late(struct sba_audit_turn *t)
+{
+	struct sba_audit_feed *f = t ? t->feed : NULL;
+	if (!f || !said_len(&f->filling))
+		return -1;
+	int64_t left = f->handed_ms + LATE_MS - sba_now_ms();
+	if (left > 0)
+		return left;
+	hand_over(f);
+	return -1;
+}
+
+/* Out of memory: what was packed whole still goes. */
+static void hand_if_much(struct sba_audit_turn *t, size_t bytes, size_t told)
+{
+	struct said *s = &t->feed->filling;
+	if (s->bytes.failed || s->told.failed) {
+		s->bytes.failed = s->told.failed = 0;
+		s->bytes.len = bytes;
+		s->told.len = told;
 		out_of_memory(t);
 	}
-	if (f->filling.len >= SBA_AUDIT_BATCH)
+	if (said_len(s) >= SBA_AUDIT_HAND)
 		sba_audit_turn_flush(t);
 }
 
@@ -183,13 +261,12 @@ void sba_audit_turn_raw(struct sba_audit_turn *t, const char *data, size_t len)
 {
 	if (!t || !t->feed || t->dead || len == 0)
 		return;
-	struct sba_buf *b = &t->feed->filling;
+	struct said *s = &t->feed->filling;
 	const struct head h = { .len = len };
-	size_t whole = b->len;
-	sba_buf_put(b, &h, sizeof(h));
-	sba_buf_put(b, data, len);
-	pad(b);
-	hand_if_much(t, whole);
+	size_t bytes = s->bytes.len, told = s->told.len;
+	sba_buf_put(&s->bytes, data, len);
+	sba_buf_put(&s->told, &h, sizeof(h));
+	hand_if_much(t, bytes, told);
 }
 
 void sba_audit_turn_event(void *user, const struct sba_event *e)
@@ -197,29 +274,10 @@ void sba_audit_turn_event(void *user, const struct sba_event *e)
 	struct sba_audit_turn *t = user;
 	if (!t || !t->feed || t->dead)
 		return;
-	size_t whole = t->feed->filling.len;
-	pack_event(&t->feed->filling, e);
-	hand_if_much(t, whole);
-}
-
-void sba_audit_turn_flush(struct sba_audit_turn *t)
-{
-	struct sba_audit_feed *f = t ? t->feed : NULL;
-	if (!f || !f->filling.len)
-		return;
-	pthread_mutex_lock(&f->lock);
-	while (f->handed.len && f->handed.len + f->filling.len > HANDED_MAX)
-		pthread_cond_wait(&f->taken, &f->lock);
-	if (!f->handed.len) {
-		struct sba_buf empty = f->handed;
-		f->handed = f->filling;
-		f->filling = empty;
-	} else {
-		sba_buf_put(&f->handed, f->filling.data, f->filling.len);
-		sba_buf_reset(&f->filling);
-	}
-	pthread_cond_broadcast(&f->more);
-	pthread_mutex_unlock(&f->lock);
+	struct said *s = &t->feed->filling;
+	size_t bytes = s->bytes.len, told = s->told.len;
+	pack_event(&s->told, e);
+	hand_if_much(t, bytes, told);
 }
 
 void sba_audit_turn_settle(struct sba_audit_turn *t)
@@ -229,7 +287,7 @@ void sba_audit_turn_settle(struct sba_audit_turn *t)
 	if (!f)
 		return;
 	pthread_mutex_lock(&f->lock);
-	while (f->handed.len || f->at_work)
+	while (said_len(&f->handed) || f->at_work)
 		pthread_cond_wait(&f->taken, &f->lock);
 	pthread_mutex_unlock(&f->lock);
 }

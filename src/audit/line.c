@@ -33,7 +33,7 @@ static bool is_plain_word(const char *s)
 		 zero_bytes(w ^ (ones * '\\')) | zero_bytes(w ^ (ones * 0x7f)));
 }
 
-static size_t plain_length(const char *s, size_t len)
+size_t sba_audit_plain_length(const char *s, size_t len)
 {
 	size_t n = 0;
 	while (n + WORD <= len && is_plain_word(s + n))
@@ -55,7 +55,7 @@ static void put_escape(struct sba_buf *b, unsigned char c)
 static void put_escaped(struct sba_buf *b, const char *s)
 {
 	for (size_t len = strlen(s); len > 0;) {
-		size_t n = plain_length(s, len);
+		size_t n = sba_audit_plain_length(s, len);
 		sba_buf_put(b, s, n);
 		if (n == len)
 			break;
@@ -131,14 +131,15 @@ static void end(struct members *m)
 }
 
 /* The arguments are JSON where the CLI kept to it, and stay as they are where they are
- * one line. */
+ * one line without blanks. */
 static void arguments(struct members *m, const char *input)
 {
-	SBA_JSON json_t *j =
-		input ? sba_json_load(input, strlen(input), JSON_DECODE_ANY, NULL) : NULL;
-	bool one_line = j && !strpbrk(input, "\r\n");
-	SBA_FREE char *dump = j && !one_line ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-	if (!dump && !one_line) {
+	bool compact = input && sba_audit_is_compact(input);
+	SBA_JSON json_t *j = input && !compact
+				     ? sba_json_load(input, strlen(input), JSON_DECODE_ANY, NULL)
+				     : NULL;
+	SBA_FREE char *dump = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+	if (!dump && !compact) {
 		text(m, "input", input);
 		return;
 	}

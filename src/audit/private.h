@@ -112,7 +112,15 @@ size_t sba_audit_hide_part(const struct sba_audit *a, char *text, size_t len);
 /* A JSON string of bytes, at most max of them, without secrets. */
 json_t *sba_audit_text(const struct sba_audit *a, const void *data, size_t len, size_t max);
 
+/* ---- compact.c ---- */
+
+/* Certainly JSON, on one line. */
+bool sba_audit_is_compact(const char *text);
+
 /* ---- line.c: an event as a line ---- */
+
+/* How many bytes stand in a string of JSON as they are. */
+size_t sba_audit_plain_length(const char *s, size_t len);
 
 struct sba_audit_place {
 	int64_t line, offset; /* line 0: none */

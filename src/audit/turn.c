@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The record of one turn as it happens. What is said is gathered and written when
- * the turn waits, or there is enough of it: the bytes first, then the events that
- * speak of them. Whatever fails ends the record, never the turn.
+ * The record of one turn as it happens: of what is handed over at once the bytes are
+ * written first, then the events that speak of them. Whatever fails ends the record,
+ * never the turn.
  */
 #include "audit/turn.h"
 
@@ -49,39 +49,41 @@ const char *sba_audit_turn_path(const struct sba_audit_turn *t)
 
 /* ---- writing ---- */
 
-static int write_out(struct sba_audit_turn *t, int fd, struct sba_buf *b, const char *name)
+static int write_to(struct sba_audit_turn *t, int fd, const void *data, size_t len,
+		    const char *name)
 {
 	struct sba_error err = { 0 };
-	int rc = b->failed ? sba_buf_check(b, "what was said", &err)
-			   : sba_write_all(fd, b->data, b->len, &err);
+	int rc = sba_write_all(fd, data, len, &err);
 	if (rc < 0) {
 		sba_wrap(&err, rc, "%s/%s", sba_audit_turn_path(t), name);
 		sba_audit_turn_give_up(t, &err);
 	}
-	if (b->cap > KEEP_MEMORY)
-		sba_buf_fini(b);
-	else
-		sba_buf_reset(b);
 	return rc;
+}
+
+void sba_audit_turn_write_raw(struct sba_audit_turn *t, const char *data, size_t len)
+{
+	if (!t->dead && len)
+		(void)write_to(t, t->folder.raw_fd, data, len, SBA_AUDIT_RAW);
 }
 
 void sba_audit_turn_write(struct sba_audit_turn *t)
 {
-	if (t->dead)
+	struct sba_buf *b = &t->events;
+	struct sba_error err = { 0 };
+	if (t->dead || (!b->len && !b->failed))
 		return;
-	if (t->raw.len && write_out(t, t->folder.raw_fd, &t->raw, SBA_AUDIT_RAW) < 0)
-		return;
-	if (t->events.len || t->events.failed)
-		write_out(t, t->events_fd, &t->events, SBA_AUDIT_EVENTS);
+	if (sba_buf_check(b, "what was said", &err) < 0)
+		sba_audit_turn_give_up(t, &err);
+	else
+		(void)write_to(t, t->events_fd, b->data, b->len, SBA_AUDIT_EVENTS);
+	if (b->cap > KEEP_MEMORY)
+		sba_buf_fini(b);
+	else
+		sba_buf_reset(b);
 }
 
-static void flush_if_much(struct sba_audit_turn *t)
-{
-	if (t->raw.len + t->events.len >= SBA_AUDIT_BATCH || t->events.failed)
-		sba_audit_turn_write(t);
-}
-
-void sba_audit_turn_take_raw(struct sba_audit_turn *t, const char *data, size_t len)
+void sba_audit_turn_take_piece(struct sba_audit_turn *t, const char *data, size_t len)
 {
 	if (t->dead)
 		return;
@@ -91,18 +93,6 @@ void sba_audit_turn_take_raw(struct sba_audit_turn *t, const char *data, size_t 
 	}
 	t->line_ended = data[len - 1] == '\n';
 	t->bytes += (int64_t)len;
-	/* A big piece goes out as it is. */
-	if (len >= SBA_AUDIT_BATCH) {
-		struct sba_error err = { 0 };
-		sba_audit_turn_write(t);
-		if (!t->dead && sba_write_all(t->folder.raw_fd, data, len, &err) < 0) {
-			sba_wrap(&err, err.code, "%s/" SBA_AUDIT_RAW, sba_audit_turn_path(t));
-			sba_audit_turn_give_up(t, &err);
-		}
-		return;
-	}
-	sba_buf_put(&t->raw, data, len);
-	flush_if_much(t);
 }
 
 /* ---- events ---- */
@@ -209,7 +199,8 @@ void sba_audit_turn_take_event(struct sba_audit_turn *t, const struct sba_event 
 	}
 	if (e->kind == SBA_EVENT_SESSION && e->session)
 		sba_audit_turn_session(t, e->session);
-	flush_if_much(t);
+	if (t->events.len >= SBA_AUDIT_BATCH || t->events.failed)
+		sba_audit_turn_write(t);
 }
 
 void sba_audit_turn_other(struct sba_audit_turn *t, const char *kind, const char *payload)
@@ -276,7 +267,6 @@ int sba_audit_turn_begin(struct sba_audit *a, const struct sba_audit_begin *b,
 	t->folder = (struct sba_audit_folder)SBA_AUDIT_FOLDER_INIT;
 	t->events_fd = -1;
 	t->aside = b->aside;
-	sba_buf_init(&t->raw, 2 * SBA_AUDIT_BATCH);
 	sba_buf_init(&t->events, SBA_AUDIT_LINE_MAX);
 	sba_buf_init(&t->held, SBA_LINE_MAX);
 	int rc = sba_audit_turn_start(t, b, &why);

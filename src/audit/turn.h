@@ -13,10 +13,10 @@ struct sba_audit_turn {
 	json_t *status, *entry;      /* the entry is in the status */
 	struct sba_audit_feed *feed; /* NULL once it is over */
 	int events_fd;
-	struct sba_buf raw, events;
+	struct sba_buf events;
 	int64_t number;
 	struct sba_audit_place at; /* of the CLI's line under way */
-	int64_t bytes;             /* of session.jsonl, with what is still gathered */
+	int64_t bytes;             /* of session.jsonl, as far as it was told */
 	bool line_ended;
 	uint64_t events_n;
 	/* The end of a delta that may be the beginning of a secret, until the next. */
@@ -44,9 +44,12 @@ void sba_audit_turn_settle(struct sba_audit_turn *t);
 
 /* ---- turn.c ---- */
 
-void sba_audit_turn_take_raw(struct sba_audit_turn *t, const char *data, size_t len);
+/* Bytes of the CLI go to the file; then they are told piece by piece, each at most one
+ * line's, with the events between them. */
+void sba_audit_turn_write_raw(struct sba_audit_turn *t, const char *data, size_t len);
+void sba_audit_turn_take_piece(struct sba_audit_turn *t, const char *data, size_t len);
 void sba_audit_turn_take_event(struct sba_audit_turn *t, const struct sba_event *e);
-/* What was taken goes to the files. */
+/* What was taken of events goes to the file. */
 void sba_audit_turn_write(struct sba_audit_turn *t);
 
 /* The record ends here, for that reason. */

@@ -117,7 +117,6 @@ void sba_audit_turn_free(struct sba_audit_turn *t)
 	leave_audit(t);
 	sba_cleanup_close(&t->events_fd);
 	sba_audit_folder_close(&t->folder);
-	sba_buf_fini(&t->raw);
 	sba_buf_fini(&t->events);
 	sba_buf_fini(&t->held);
 	json_decref(t->status);

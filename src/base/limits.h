@@ -92,7 +92,8 @@ enum {
 				     * key ends within 15 s */
 
 	/* audit */
-	SBA_AUDIT_BATCH = 64 * SBA_KIB,              /* said and not yet written */
+	SBA_AUDIT_BATCH = 256 * SBA_KIB,             /* of events, for one write */
+	SBA_AUDIT_HAND = 256 * SBA_KIB,              /* said and not yet handed to the writer */
 	SBA_AUDIT_LINE_MAX = 4 * SBA_LINE_MAX,       /* one event, escaped */
 	SBA_AUDIT_STATUS_MAX = 64 * SBA_MIB,         /* status.json as it is read */
 	SBA_AUDIT_PROMPT_MAX = 64 * SBA_KIB,         /* of a prompt, kept in the status */

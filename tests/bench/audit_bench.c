@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <sandbox-agent/sandbox-agent.h>
@@ -17,11 +18,14 @@
 #include "support/bench.h"
 
 enum { CALLS = 10000, OUTPUT_BYTES = 400, LOOK_EVERY = 500, STREAM_MAX = 64 << 20 };
-enum { WITHOUT, WITH, MEMORY, SERIES };
+enum { WITHOUT, WITH, CPU_WITHOUT, CPU_WITH, MEMORY, SERIES };
 
 static struct bench_series series[SERIES] = {
 	[WITHOUT] = { .name = "audit.without", .unit = "ms" },
 	[WITH] = { .name = "audit.with", .unit = "ms" },
+	/* Of this process alone, which the load of the machine changes less. */
+	[CPU_WITHOUT] = { .name = "audit.cpu.without", .unit = "ms" },
+	[CPU_WITH] = { .name = "audit.cpu.with", .unit = "ms" },
 	[MEMORY] = { .name = "audit.memory", .unit = "KiB" },
 };
 
@@ -84,8 +88,16 @@ static void put(struct sba_sandbox *s, const char *path, const char *data, size_
 	bench_must(sba_sandbox_write(s, path, read_source, &from, &o, &err), &err);
 }
 
+static double cpu_ms(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
+}
+
 /* *ret_memory: the most of it. */
-static double one_turn(struct sba_sandbox *s, bool recorded, long *ret_memory)
+static void one_turn(struct sba_sandbox *s, bool recorded, bool counts, long *ret_memory)
 {
 	const struct sba_audit_options audit = { .root = root };
 	const struct sba_agent_options ao = { .agent = "claude",
@@ -99,7 +111,7 @@ static double one_turn(struct sba_sandbox *s, bool recorded, long *ret_memory)
 	struct sba_error err;
 	size_t events = 0;
 	bench_must(sba_agent_open(s, &ao, &a, &err), &err);
-	double began = bench_now_ms();
+	double began = bench_now_ms(), cpu = cpu_ms();
 	bench_must(sba_turn_begin(a, &(struct sba_turn_options){ .prompt = "go" }, &t, &err), &err);
 	*ret_memory = 0;
 	while (sba_turn_next(t, -1, &e, &err) == 1) {
@@ -109,14 +121,16 @@ static double one_turn(struct sba_sandbox *s, bool recorded, long *ret_memory)
 		*ret_memory = now > *ret_memory ? now : *ret_memory;
 	}
 	sba_turn_result(t, &result);
-	double took = bench_now_ms() - began;
+	if (counts) {
+		bench_add(&series[recorded ? WITH : WITHOUT], bench_now_ms() - began);
+		bench_add(&series[recorded ? CPU_WITH : CPU_WITHOUT], cpu_ms() - cpu);
+	}
 	if (result.verdict != SBA_VERDICT_OK || events < 2 * CALLS)
 		bench_die("a turn of %zu events: %s", events, result.error.text);
 	if (!recorded != !*result.audit)
 		bench_die("recorded where it should not be, or the reverse");
 	sba_turn_free(t);
 	sba_agent_close(a);
-	return took;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -130,10 +144,10 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 static void measure(struct sba_sandbox *s)
 {
 	long without, with;
-	one_turn(s, false, &without);
+	one_turn(s, false, false, &without);
 	for (int i = bench_rounds(); i > 0; i--) {
-		bench_add(&series[WITHOUT], one_turn(s, false, &without));
-		bench_add(&series[WITH], one_turn(s, true, &with));
+		one_turn(s, false, true, &without);
+		one_turn(s, true, true, &with);
 		bench_add(&series[MEMORY], with > without ? (double)(with - without) : 0);
 	}
 }

@@ -8,6 +8,7 @@
 
 #include "support/audit_root.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -180,6 +181,28 @@ static void what_was_said_can_be_read_while_the_turn_goes_on(void **state)
 	assert_string_equal(raw, "so far\n");
 	SBA_JSON json_t *status = audit_status(audit_folder("pending-"));
 	assert_string_equal(sba_json_str(status, "turns.#0.verdict"), "running");
+	audit_end(t);
+	sba_audit_close(a);
+}
+
+/* One who waits for more of the CLI asks when to come again, and comes. */
+static void what_was_said_is_written_though_nothing_follows(void **state)
+{
+	(void)state;
+	struct sba_audit *a = audit_open("box", NULL);
+	struct sba_audit_turn *t = audit_turn(a, NULL);
+	assert_int_equal(sba_audit_turn_flush_late(t), -1);
+	for (int i = 0; i < 3; i++) {
+		audit_say(t, "more\n", SBA_EVENT_TEXT, "more");
+		for (int64_t ms; (ms = sba_audit_turn_flush_late(t)) >= 0;)
+			assert_int_equal(poll(NULL, 0, (int)ms), 0);
+	}
+	char path[300];
+	snprintf(path, sizeof(path), "DAY/%s/session.jsonl", audit_folder("pending-"));
+	for (SBA_FREE char *raw = audit_read(path); strcmp(raw, "more\nmore\nmore\n") != 0;) {
+		free(raw);
+		raw = audit_read(path);
+	}
 	audit_end(t);
 	sba_audit_close(a);
 }
@@ -564,6 +587,7 @@ int main(void)
 		T(lines_are_right_after_a_turn_that_ended_within_a_line),
 		T(lines_are_right_after_a_writer_that_was_killed),
 		T(what_was_said_can_be_read_while_the_turn_goes_on),
+		T(what_was_said_is_written_though_nothing_follows),
 		T(the_status_says_who_what_and_how_it_ended),
 		T(hostile_texts_stay_one_line_of_json_each),
 		T(arguments_that_are_json_stay_so),
