@@ -197,6 +197,10 @@ struct sba_carry;
 int sba_carry_new(int fd, uint64_t max, struct sba_carry **ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
 void sba_carry_free(struct sba_carry *c); /* NULL is allowed */
+/* For tars that do not tell the truth about owners: told each name as it is carried, and
+ * what its header says, which it may correct. */
+typedef void sba_carry_owner_fn(void *user, const char *name, uint32_t *uid, uint32_t *gid);
+void sba_carry_set_owners(struct sba_carry *c, sba_carry_owner_fn *owner, void *user);
 /* Adds every entry of a tar beneath `prefix` ("": as they are named): files,
  * directories and links with their owners and modes. Devices, fifos and names
  * that lead out are left out and counted. All of the tar or nothing of it. */

@@ -21,6 +21,8 @@ struct sba_carry {
 	uint64_t at;
 	struct sba_buf head;
 	struct sba_carry_report report;
+	sba_carry_owner_fn *owner; /* NULL: as the headers have it */
+	void *owner_user;
 };
 
 int sba_carry_new(int fd, uint64_t max, struct sba_carry **ret, struct sba_error *err)
@@ -46,6 +48,12 @@ void sba_carry_free(struct sba_carry *c)
 void sba_carry_report_get(const struct sba_carry *c, struct sba_carry_report *ret)
 {
 	*ret = c->report;
+}
+
+void sba_carry_set_owners(struct sba_carry *c, sba_carry_owner_fn *owner, void *user)
+{
+	c->owner = owner;
+	c->owner_user = user;
 }
 
 static int put(struct sba_carry *c, const void *data, size_t len, struct sba_error *err)
@@ -137,7 +145,7 @@ static int carry_entry(struct sba_carry *c, struct sba_tar_in *in, struct archiv
 		return 0;
 	}
 	int64_t size = archive_entry_size(from);
-	const struct sba_tar_entry e = {
+	struct sba_tar_entry e = {
 		.name = name.data,
 		.link = target,
 		.type = type,
@@ -147,6 +155,8 @@ static int carry_entry(struct sba_carry *c, struct sba_tar_in *in, struct archiv
 		.size = type == '0' && size > 0 ? (uint64_t)size : 0,
 		.mtime = archive_entry_mtime(from),
 	};
+	if (c->owner)
+		c->owner(c->owner_user, e.name, &e.uid, &e.gid);
 	int rc = put_head(c, &e, err);
 	if (rc == 0 && type == '0')
 		rc = put_content(c, in, e.size, err);

@@ -32,6 +32,8 @@ int sba_guest_kill(int argc, char **argv);
 
 /* Removes the paths that come on stdin. */
 int sba_guest_remove(int argc, char **argv);
+/* Tells the owners of those that come on stdin. */
+int sba_guest_owners(int argc, char **argv);
 
 /*
  * However short a command or a channel was, a scan of the reaper has to see

@@ -32,6 +32,7 @@ static const struct command {
 	{ "session", "", sba_guest_session },
 	{ "kill", "ID|--all", sba_guest_kill },
 	{ "remove", "< PATHS", sba_guest_remove },
+	{ "owners", "< PATHS", sba_guest_owners },
 	{ "version", "", version },
 };
 

@@ -9,10 +9,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "guest/file.h"
+#include "guest/paths_in.h"
 
 enum { DEPTH_MAX = 256 };
 
@@ -49,55 +50,15 @@ static bool remove_at(int dir_fd, const char *name, int depth)
 	return remove_within(dir_fd, name, depth) && unlinkat(dir_fd, name, AT_REMOVEDIR) == 0;
 }
 
-static bool say(const char *path)
+/* What stays is told by its own path. */
+static bool remove_path(const char *path)
 {
-	size_t len = strlen(path) + 1;
-
-	for (size_t at = 0; at < len;) {
-		ssize_t put = write(STDOUT_FILENO, path + at, len - at);
-
-		if (put < 0 && errno != EINTR)
-			return false;
-		at += put > 0 ? (size_t)put : 0;
-	}
-	return true;
-}
-
-/* Takes the whole paths from the front of buf; returns how much of it they were. */
-static size_t take_paths(char *buf, size_t len, bool *ok)
-{
-	size_t at = 0;
-
-	for (char *end; (end = memchr(buf + at, '\0', len - at)) != NULL;) {
-		const char *path = buf + at;
-
-		if (path[0] == '/' && path[1] != '\0' && !remove_at(AT_FDCWD, path, 0))
-			*ok = say(path) && *ok;
-		at = (size_t)(end - buf) + 1;
-	}
-	return at;
+	return remove_at(AT_FDCWD, path, 0) ||
+	       sba_file_write_whole(STDOUT_FILENO, path, strlen(path) + 1);
 }
 
 int sba_guest_remove(int argc, char **argv)
 {
-	static char buf[16 * PATH_MAX];
-	size_t have = 0;
-	bool ok = true;
-
 	(void)argv;
-	if (argc != 1)
-		return SBA_GUEST_USAGE;
-	while (have < sizeof(buf)) {
-		ssize_t got = read(STDIN_FILENO, buf + have, sizeof(buf) - have);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got == 0 && have == 0 && ok ? SBA_GUEST_OK : SBA_GUEST_FAILED;
-		have += (size_t)got;
-		size_t used = take_paths(buf, have, &ok);
-		have -= used;
-		memmove(buf, buf + used, have);
-	}
-	return SBA_GUEST_FAILED; /* no path is that long */
+	return argc == 1 ? sba_guest_each_path(remove_path) : SBA_GUEST_USAGE;
 }

@@ -42,6 +42,7 @@ struct fork_job {
 	atomic_int number; /* the next one for a name */
 	/* what the children get */
 	struct sba_image_changes changes;
+	struct sba_owners owners; /* of an engine that does not tell them */
 	int spool_fd;
 	uint64_t spool_size;
 	struct sba_fork_report report;
@@ -236,17 +237,22 @@ static int note_folder(struct fork_job *j, struct sba_carry *carry, const char *
 	return sba_carry_dir(carry, &dir, err);
 }
 
-static int take_modified(struct fork_job *j, struct sba_carry *carry, const char *path,
-			 struct sba_error *err)
+/* Folders are noted, files fetched; what has gone is neither. */
+static int settle_modified(struct fork_job *j, struct sba_error *err)
 {
-	struct sba_path_stat st;
-	int rc = sba_container_stat(j->parent->engine, j->parent->container, path, j->until, &st,
-				    err);
-	if (rc == SBA_ENOTFOUND)
-		return 0;
-	if (rc < 0)
-		return rc;
-	return S_ISDIR(st.mode) ? note_folder(j, carry, path, err) : fetch(j, carry, path, err);
+	struct sba_image_changes *c = &j->changes;
+	int rc = 0;
+	for (size_t i = 0; rc >= 0 && i < c->modified.n; i++) {
+		const char *path = c->modified.v[i];
+		struct sba_path_stat st;
+		rc = sba_container_stat(j->parent->engine, j->parent->container, path, j->until,
+					&st, err);
+		if (rc == SBA_ENOTFOUND)
+			rc = 0;
+		else if (rc == 0)
+			rc = sba_strv_add(S_ISDIR(st.mode) ? &c->folders : &c->fetch, path, err);
+	}
+	return rc;
 }
 
 typedef int take_fn(struct fork_job *j, struct sba_carry *carry, const char *path,
@@ -271,6 +277,24 @@ static int take_kept(struct fork_job *j, struct sba_carry *carry, struct sba_err
 	return rc < 0 ? 0 : fetch(j, carry, SBA_KEPT_DIR, err);
 }
 
+/* Podman's archives (4.3 to 5.4) give every file to the container's user. */
+static int learn_owners(struct fork_job *j, struct sba_carry *carry, struct sba_error *err)
+{
+	SBA_STRV struct sba_strv paths = { 0 };
+	int rc = 0;
+	if (!sba_engine_podman(j->parent->engine))
+		return 0;
+	for (size_t i = 0; rc == 0 && i < j->changes.fetch.n; i++)
+		rc = sba_strv_add(&paths, j->changes.fetch.v[i], err);
+	if (rc == 0)
+		rc = sba_strv_add(&paths, SBA_KEPT_DIR, err);
+	if (rc == 0)
+		rc = sba_owners_ask(j->parent, &paths, &j->owners, err);
+	if (rc == 0)
+		sba_carry_set_owners(carry, sba_owners_tell, &j->owners);
+	return rc;
+}
+
 static int fill_spool(struct fork_job *j, struct sba_error *err)
 {
 	struct sba_carry *carry = NULL;
@@ -279,9 +303,11 @@ static int fill_spool(struct fork_job *j, struct sba_error *err)
 	int rc = sba_carry_new(j->spool_fd, spool_max, &carry, err);
 	if (rc < 0)
 		return rc;
-	rc = take_each(j, carry, &c->folders, note_folder, err);
+	rc = settle_modified(j, err);
 	if (rc == 0)
-		rc = take_each(j, carry, &c->modified, take_modified, err);
+		rc = learn_owners(j, carry, err);
+	if (rc == 0)
+		rc = take_each(j, carry, &c->folders, note_folder, err);
 	if (rc == 0)
 		rc = take_each(j, carry, &c->fetch, fetch, err);
 	sba_carry_report_get(carry, &r);
@@ -447,6 +473,7 @@ static void job_fini(struct fork_job *j)
 	sba_cleanup_close(&j->ca_fd);
 	sba_cleanup_close(&j->spool_fd);
 	sba_image_changes_fini(&j->changes);
+	sba_owners_fini(&j->owners);
 	sba_strv_fini(&j->allow);
 	sba_strv_fini(&j->program);
 	sba_strv_fini(&j->mounts);
