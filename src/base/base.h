@@ -136,6 +136,9 @@ bool sba_starts_with(const char *s, const char *prefix);
  * it would be taken for an option. NULL is none. */
 bool sba_is_word(const char *s, const char *others, size_t max);
 bool sba_ends_with(const char *s, const char *suffix);
+/* Whether "HOST[:PORT][/…]" is this machine's loopback: docker needs no TLS of a registry
+ * there without being told, because nothing leaves the machine. */
+bool sba_is_this_machine(const char *host);
 
 /* A NULL-terminated vector of strings that owns its members. */
 struct sba_strv {

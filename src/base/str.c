@@ -182,6 +182,13 @@ bool sba_ends_with(const char *s, const char *suffix)
 	return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
 
+bool sba_is_this_machine(const char *host)
+{
+	size_t len = strcspn(host, ":/");
+	return sba_starts_with(host, "127.") || sba_starts_with(host, "[::1]") ||
+	       (len == 9 && memcmp(host, "localhost", 9) == 0);
+}
+
 enum { NEAREST_WORD_MAX = 40 };
 
 static unsigned lesser(unsigned a, unsigned b)

@@ -81,6 +81,13 @@ int sba_image_split_ref(const char *ref, struct sba_buf *name, const char **tag,
 
 /* ---- registries ---- */
 
+/* Podman (4.3 to 5.4) wants TLS of a registry on this machine, unless it is told not to;
+ * Docker does not. */
+bool sba_image_untrusted(const struct sba_engine *e, const char *name)
+{
+	return e->podman && strchr(name, '/') && sba_is_this_machine(name);
+}
+
 int sba_image_push(struct sba_engine *e, const char *ref, const char *auth,
 		   sba_progress_fn *progress, void *progress_user, struct sba_until until,
 		   struct sba_error *err)
@@ -98,6 +105,8 @@ int sba_image_push(struct sba_engine *e, const char *ref, const char *auth,
 	sba_buf_put_url(&path, name.data);
 	sba_buf_puts(&path, "/push");
 	sba_query_put(&path, "tag", tag);
+	if (sba_image_untrusted(e, name.data))
+		sba_query_put(&path, "tlsVerify", "false");
 	rc = sba_buf_check(&path, "the request's path", err);
 	if (rc < 0)
 		return rc;

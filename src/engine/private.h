@@ -261,5 +261,7 @@ int sba_image_run(struct sba_engine *e, const struct sba_exchange *x, struct sba
 /* The name of a reference, and its tag or digest. */
 int sba_image_split_ref(const char *ref, struct sba_buf *name, const char **tag,
 			struct sba_error *err) SBA_MUST_CHECK;
+/* Whether the engine is to be told that this registry needs no TLS. */
+bool sba_image_untrusted(const struct sba_engine *e, const char *name);
 
 #endif

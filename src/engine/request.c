@@ -46,14 +46,18 @@ static int receive_head(struct sba_wire *w, struct sba_until until, struct sba_h
 	}
 }
 
-/* The engine's own words: the message of its JSON, or a plain text. */
+/* The engine's own words: the message of its JSON, or a plain text. A push that fails at
+ * once comes from Podman (4.3 to 5.4) as the line that it would be later. */
 static void engine_words(const struct sba_buf *body, const struct sba_http_head *h,
 			 struct sba_buf *ret)
 {
 	SBA_JSON json_t *j = NULL;
 	const char *text = body->data ? body->data : "";
-	if (sba_json_parse(text, body->len, "answer", &j, NULL) == 0 && sba_json_str(j, "message"))
-		text = sba_json_str(j, "message");
+	if (sba_json_parse(text, body->len, "answer", &j, NULL) == 0) {
+		const char *message = sba_json_str(j, "message");
+		message = message ? message : sba_json_str(j, "errorDetail.message");
+		text = message ? message : text;
+	}
 	size_t len = strlen(text);
 	while (len > 0 && strchr(" \r\n\t", text[len - 1]))
 		len--;

@@ -12,14 +12,6 @@
 
 #define CERTS_DIR "/etc/docker/certs.d"
 
-/* docker takes these for insecure without being told: nothing leaves the machine. */
-static bool is_this_machine(const char *host)
-{
-	size_t len = strcspn(host, ":");
-	return sba_starts_with(host, "127.") || sba_starts_with(host, "[::1]") ||
-	       (len == 9 && memcmp(host, "localhost", 9) == 0);
-}
-
 int sba_registry_open(const char *host, const struct sba_registry_options *options,
 		      struct sba_registry **ret, struct sba_error *err)
 {
@@ -33,7 +25,7 @@ int sba_registry_open(const char *host, const struct sba_registry_options *optio
 	if (!r)
 		return sba_fail_nomem(err);
 	snprintf(r->host, sizeof(r->host), "%s", host);
-	r->may_be_plain = is_this_machine(host);
+	r->may_be_plain = sba_is_this_machine(host);
 	r->credentials = options->credentials;
 	int rc = sba_http_client_open(&ho, &r->http, err);
 	if (rc < 0) {

@@ -334,6 +334,58 @@ static void a_pull_fails_inside_a_good_answer(void **state)
 	stop(f, e);
 }
 
+/* As Docker has it, and Podman only if it is told. */
+static void a_registry_on_this_machine_needs_no_tls_on_podman_either(void **state)
+{
+	static const struct fake_exchange script[] = {
+		{ .method = "POST",
+		  .path = "/images/127.0.0.1%3A5000%2Fa/push?tag=1&tlsVerify=false ",
+		  OK("{\"status\":\"1: digest: sha256:1 size: 2\"}\n") },
+		{ .method = "POST", .path = "/images/h%3A5000%2Fa/push?tag=1 ", OK("{}\n") },
+		{ .method = "POST",
+		  .path = "/libpod/images/pull?tlsVerify=false&reference=localhost%3A5000%2Fa%3A1 ",
+		  OK("{\"stream\":\"Trying to pull\"}\n{\"error\":\"no manifest\"}\n") },
+		{ .method = "POST",
+		  .path = "/libpod/images/"
+			  "pull?tlsVerify=false&reference=127.0.0.1%2Fa%40sha256%3A1 ",
+		  OK("{\"id\":\"1\"}\n") },
+		{ .method = "POST",
+		  .path = "/images/create?fromImage=localhost&tag=1 ",
+		  OK("{\"status\":\"done\"}\n") },
+	};
+	struct fake_engine *f = fake_engine_start("1.41\r\nLibpod-Api-Version: 4.3.1", script,
+						  SBA_ARRAY_LEN(script));
+	struct sba_engine *e = open_engine(f);
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_true(sba_engine_podman(e));
+	assert_int_equal(sba_image_push(e, "127.0.0.1:5000/a:1", NULL, NULL, NULL, soon(), &err),
+			 0);
+	assert_int_equal(sba_image_push(e, "h:5000/a:1", NULL, NULL, NULL, soon(), &err), 0);
+	assert_int_equal(sba_image_pull(e, "localhost:5000/a:1", NULL, NULL, NULL, soon(), &err),
+			 SBA_EIMAGE);
+	assert_says(&err, "no manifest");
+	assert_int_equal(
+		sba_image_pull(e, "127.0.0.1/a:2@sha256:1", NULL, NULL, NULL, soon(), &err), 0);
+	assert_int_equal(sba_image_pull(e, "localhost:1", NULL, NULL, NULL, soon(), &err), 0);
+	stop(f, e);
+}
+
+/* Podman 5.4: the line of a stream, with 500. */
+static void a_push_that_fails_at_once_is_told_in_its_own_words(void **state)
+{
+	START({ .method = "POST",
+		.path = "/images/h%3A5000%2Fa/push?tag=1 ",
+		.answer = FAKE_ANSWER("500 Internal Server Error",
+				      "{\"errorDetail\":{\"message\":\"no such host\"},"
+				      "\"error\":\"no such host\"}\n"),
+		.then = FAKE_CLOSE });
+	assert_int_equal(sba_image_push(e, "h:5000/a:1", NULL, NULL, NULL, soon(), &err),
+			 SBA_EIMAGE);
+	assert_string_equal(err.text, "push image 'h:5000/a:1': no such host");
+	stop(f, e);
+}
+
 static void a_line_without_end_is_refused(void **state)
 {
 	size_t size = 2 * (size_t)SBA_ENGINE_LINE_MAX;
@@ -433,6 +485,8 @@ int main(void)
 		TEST(giving_up_a_download_closes_its_connection),
 		TEST(a_build_succeeds_only_by_its_own_words),
 		TEST(a_pull_fails_inside_a_good_answer),
+		TEST(a_registry_on_this_machine_needs_no_tls_on_podman_either),
+		TEST(a_push_that_fails_at_once_is_told_in_its_own_words),
 		TEST(a_line_without_end_is_refused),
 		TEST(an_image_in_use_is_no_name_taken),
 		TEST(past_events_come_as_one_array),
