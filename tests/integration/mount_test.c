@@ -27,35 +27,36 @@ static const char *folder(const char *name)
 	return path;
 }
 
-static bool same_mounts(pid_t pid)
+/* Whether a process has the same file as we by that name. */
+static bool shares(pid_t pid, const char *path)
 {
-	char path[64];
+	char there[400];
 	struct stat its, ours;
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	return stat(path, &its) == 0 && stat("/proc/self/ns/mnt", &ours) == 0 &&
-	       its.st_ino == ours.st_ino;
+	snprintf(there, sizeof(there), "/proc/%d/root%s", (int)pid, path);
+	assert_int_equal(stat(path, &ours), 0);
+	return stat(there, &its) == 0 && its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
 }
 
-/* An engine in a tree of its own (ci/engines) has a socket here and its files elsewhere; so
- * may one on another machine. */
-static bool its_files_are_elsewhere(void)
+/* An engine in a tree of its own (ci/engines) has a socket here, and not all of our files;
+ * one on another machine has none. */
+static bool is_elsewhere(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	struct ucred peer = { 0 };
 	socklen_t size = sizeof(peer);
-	const char *path = sba_engine_socket(live.engine);
-	if (!path)
+	const char *socket_path = sba_engine_socket(live.engine);
+	if (!socket_path)
 		return true;
 	SBA_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", socket_path);
 	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size), 0);
-	return !same_mounts(peer.pid);
+	return !shares(peer.pid, path);
 }
 
 static void skip_if_its_files_are_elsewhere(void)
 {
-	if (!its_files_are_elsewhere())
+	if (!is_elsewhere(live.dir))
 		return;
 	print_message("SKIPPED: the engine has other files than we\n");
 	skip();
@@ -240,14 +241,13 @@ static void what_is_not_there_is_refused_and_not_made(void **state)
 	(void)state;
 	struct sba_sandbox *s = NULL;
 	struct sba_error err = { 0 };
-	char mount[400];
-	const char *here = folder("only-here");
+	char mount[400], here[] = "/var/tmp/sbatest-XXXXXX";
 	if (sba_engine_socket(live.engine))
 		is_refused("/tmp/no-such-thing:/x", SBA_ENOTFOUND, "No such file");
-	if (!its_files_are_elsewhere())
-		return;
+	assert_non_null(mkdtemp(here));
+	bool elsewhere = is_elsewhere(here);
 	/* Twice: the first must not have made it. */
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; elsewhere && i < 2; i++) {
 		snprintf(mount, sizeof(mount), "%s:/x", here);
 		const char *const mounts[] = { mount, NULL };
 		const struct sba_sandbox_options o = { .prefix = live.prefix,
@@ -258,6 +258,7 @@ static void what_is_not_there_is_refused_and_not_made(void **state)
 			fail_msg("%s", err.text);
 		live_await_no_containers(10000);
 	}
+	rmdir(here);
 }
 
 /* ---- an image for another machine ---- */
