@@ -118,9 +118,9 @@ int sba_channel_new(struct sba_link *take_link, struct sba_until until,
 		    struct sba_channel_hello *ret_hello, struct sba_channel **ret,
 		    struct sba_error *err)
 {
-	struct sba_channel *c;
+	struct sba_channel *c = NULL;
 	int rc = sba_channel_make(take_link, &c, err);
-	if (rc < 0)
+	if (rc < 0 || !c)
 		return rc;
 	rc = start_thread(c, err);
 	if (rc == 0)
@@ -139,9 +139,9 @@ static int open_over(struct sba_link *take_link, struct sba_until until,
 		     struct sba_channel_hello *ret_hello, struct sba_channel **ret,
 		     struct sba_error *err)
 {
-	struct sba_channel *c;
+	struct sba_channel *c = NULL;
 	int rc = sba_channel_new(take_link, until, ret_hello, &c, err);
-	if (rc < 0)
+	if (rc < 0 || !c)
 		return rc;
 	rc = sba_channel_want_notices(c, err);
 	if (rc < 0)

@@ -154,7 +154,7 @@ static int place_guest(struct sba_sandbox *s, char *path, size_t size, struct sb
 	int rc = find_guest(s, &guest, err);
 	if (rc == 0)
 		rc = sba_commands_home(s, &home, err);
-	if (rc < 0)
+	if (rc < 0 || !home)
 		return rc;
 	snprintf(path, size, "%s/.sandbox-agent/guest-%s", strcmp(home, "/") ? home : "",
 		 guest.hash);
