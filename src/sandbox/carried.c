@@ -111,22 +111,6 @@ void sba_carried_free(struct sba_carried *c)
 
 /* ---- placing it ---- */
 
-struct bytes {
-	const char *data;
-	size_t left;
-};
-
-static ssize_t take(void *user, void *buf, size_t size, struct sba_error *err)
-{
-	struct bytes *b = user;
-	size_t n = b->left < size ? b->left : size;
-	(void)err;
-	memcpy(buf, b->data, n);
-	b->data += n;
-	b->left -= n;
-	return (ssize_t)n;
-}
-
 static int find_guest(struct sba_sandbox *s, struct sba_guest *ret, struct sba_error *err)
 {
 	static const char *const argv[] = { "uname", "-m", NULL };
@@ -149,19 +133,18 @@ static int place_guest(struct sba_sandbox *s, char *path, size_t size, struct sb
 {
 	struct sba_guest guest = { 0 };
 	struct sba_file_stat st;
-	SBA_FREE char *home = NULL;
-	const struct sba_write_options o = { .set_mode = true, .mode = 0700 };
+	const char *root = NULL;
+	char name[80];
 	int rc = find_guest(s, &guest, err);
 	if (rc == 0)
-		rc = sba_commands_home(s, &home, err);
-	if (rc < 0 || !home)
+		rc = sba_sandbox_root(s, &root, err);
+	if (rc < 0)
 		return rc;
-	snprintf(path, size, "%s/.sandbox-agent/guest-%s", strcmp(home, "/") ? home : "",
-		 guest.hash);
+	snprintf(name, sizeof(name), "/guest-%s", guest.hash);
+	snprintf(path, size, "%s%s", root, name);
 	if (sba_sandbox_stat(s, path, &st, NULL) == 0 && st.size == (int64_t)guest.len)
 		return 0;
-	struct bytes b = { guest.data, guest.len };
-	return sba_sandbox_write(s, path, take, &b, &o, err);
+	return sba_sandbox_write_small(s, name, guest.data, guest.len, 0700, err);
 }
 
 /* ---- opening ---- */

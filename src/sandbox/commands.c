@@ -16,7 +16,7 @@ enum {
 	SAID_MAX = 4 * SBA_KIB,
 	STAT_FIELDS = 5,
 	NO_SUCH = 44, /* exit statuses of our scripts */
-	NO_FILE = 45,
+	NO_FILE = SBA_COMMANDS_NO_FILE,
 };
 
 /* What a failed command said last, in one visible line. */
@@ -294,26 +294,36 @@ static int send_to(struct sba_sandbox *s, const struct sba_exec_options *o, cons
 	return rc == 0 ? judge(s, o->argv[0], path, &end, &complaint, err) : rc;
 }
 
-int sba_commands_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
-		       const struct sba_write_options *options, struct sba_error *err)
+/* Content in whole first: what is cut short leaves nothing behind. */
+void sba_commands_write_argv(const char *path, const char *from, const struct sba_write_options *o,
+			     struct sba_commands_write_argv *ret)
 {
-	/* Content in whole first: what is cut short leaves nothing behind. */
 	static const char text[] =
-		"set -e; [ ! -e \"$1\" ] || [ -f \"$1\" ] || exit 45; d=\"${1%/*}\"; "
+		"set -e; [ -z \"$4\" ] || trap 'rm -f -- \"$4\"' EXIT; "
+		"[ ! -e \"$1\" ] || [ -f \"$1\" ] || exit 45; d=\"${1%/*}\"; "
 		"mkdir -p -- \"$d/\"; t=$(mktemp -- \"$d/.sandbox-agent-XXXXXX\"); "
-		"trap 'rm -f -- \"$t\"' EXIT; cat > \"$t\"; "
+		"trap 'rm -f -- \"$t\" ${4:+\"$4\"}' EXIT; "
+		"if [ \"$4\" ]; then cat -- \"$4\"; else cat; fi > \"$t\"; "
 		"m=$2; [ -n \"$m\" ] || m=$(stat -L -c %a -- \"$1\" 2>/dev/null || echo 644); "
 		"chmod -- \"$m\" \"$t\"; [ -z \"$3\" ] || chown -- \"$3\" \"$t\"; "
 		"mv -f -- \"$t\" \"$1\"";
-	char mode[16] = "";
-	if (options && options->set_mode)
-		snprintf(mode, sizeof(mode), "%o", (unsigned)(options->mode & 07777));
+	ret->mode[0] = '\0';
+	if (o && o->set_mode)
+		snprintf(ret->mode, sizeof(ret->mode), "%o", (unsigned)(o->mode & 07777));
 	const char *const argv[] = {
-		"sh", "-c", text, "sh", path, mode, options && options->owner ? options->owner : "",
-		NULL
+		"sh", "-c", text, "sh", path, ret->mode, o && o->owner ? o->owner : "", from, NULL
 	};
+	_Static_assert(sizeof(argv) == sizeof(ret->v), "one for each word");
+	memcpy(ret->v, argv, sizeof(argv));
+}
+
+int sba_commands_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
+		       const struct sba_write_options *options, struct sba_error *err)
+{
+	struct sba_commands_write_argv argv;
+	sba_commands_write_argv(path, "", options, &argv);
 	const struct sba_exec_options o = {
-		.argv = argv,
+		.argv = argv.v,
 		.workdir = "/",
 		.has_stdin = true,
 		.timeout_ms = options && options->timeout_ms > 0

@@ -220,17 +220,12 @@ static int take_bundle(struct taking *t, bool force, struct sba_error *err)
 static int find_folder(struct taking *t, struct sba_error *err)
 {
 	struct sba_kept k = { 0 };
-	struct sba_error why = { 0 };
-	int rc = sba_kept_load(t->sandbox, &k, &why);
-	snprintf(t->folder, sizeof(t->folder), "%s",
-		 rc == 0 && *k.folder ? k.folder : sba_sandbox_workdir(t->sandbox));
+	bool guest;
+	int rc = sba_kept_find(t->sandbox, &k, &guest, err);
+	if (rc == 0)
+		snprintf(t->folder, sizeof(t->folder), "%s", k.folder);
 	sba_kept_fini(&k);
-	if (rc < 0 && rc != SBA_EUNSUPPORTED) {
-		if (err)
-			*err = why;
-		return rc;
-	}
-	return 0;
+	return rc;
 }
 
 /* 1: there is nothing that is not here. */

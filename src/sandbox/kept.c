@@ -137,6 +137,24 @@ int sba_kept_load(struct sba_sandbox *s, struct sba_kept *ret, struct sba_error 
 	return 0;
 }
 
+int sba_kept_find(struct sba_sandbox *s, struct sba_kept *ret, bool *ret_guest,
+		  struct sba_error *err)
+{
+	struct sba_kept k = { 0 };
+	struct sba_error why = { 0 };
+	int rc = sba_kept_load(s, &k, &why);
+	if (rc < 0 && rc != SBA_EUNSUPPORTED) {
+		if (err)
+			*err = why;
+		return rc;
+	}
+	if (!*k.folder)
+		snprintf(k.folder, sizeof(k.folder), "%s", sba_sandbox_workdir(s));
+	*ret_guest = rc == 0;
+	*ret = k;
+	return 0;
+}
+
 /* ---- looking ---- */
 
 static int take_all(struct sba_channel_tar *t, struct sba_records *r, struct sba_error *err)

@@ -25,6 +25,10 @@ struct sba_kept {
 /* SBA_EUNSUPPORTED: there is no channel. Nothing kept is no failure. */
 int sba_kept_load(struct sba_sandbox *s, struct sba_kept *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
+/* For whoever can do without: *ret_guest tells whether there is a channel, and the folder is
+ * the sandbox's workdir where no workspace is kept. */
+int sba_kept_find(struct sba_sandbox *s, struct sba_kept *ret, bool *ret_guest,
+		  struct sba_error *err) SBA_MUST_CHECK;
 void sba_kept_fini(struct sba_kept *k);
 /* The number of the last list; 0: none. */
 uint32_t sba_kept_last(const struct sba_kept *k);

@@ -111,6 +111,17 @@ int sba_marks_set(json_t *marks, const char *name, const char *value,
 int sba_commands_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
 		      sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
 
+/* The command (commands.c) that writes a file as sba_sandbox_write() does, whole or not at
+ * all: of its stdin, or of `from`, a file inside which is removed. Lends its arguments; it
+ * exits with SBA_COMMANDS_NO_FILE where something else than a file is in the place. */
+enum { SBA_COMMANDS_NO_FILE = 45 };
+struct sba_commands_write_argv {
+	const char *v[9];
+	char mode[16];
+};
+void sba_commands_write_argv(const char *path, const char *from, const struct sba_write_options *o,
+			     struct sba_commands_write_argv *ret);
+
 /* Members of tables for sandboxes that have a channel (process_start.c, port.c): a command
  * of the guest, and a port of this host inside. */
 int sba_guest_exec(struct sba_sandbox *s, const struct sba_exec_options *o,

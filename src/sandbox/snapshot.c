@@ -53,21 +53,14 @@ static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
 {
 	char folder[SBA_INSIDE_PATH_MAX];
 	struct sba_kept k = { 0 };
+	bool guest = false;
 	int rc = o->folder ? sba_inside_path(o->folder, folder, err) : 0;
-	struct sba_error why = { 0 };
-	bool guest = true;
-	if (rc == 0) {
-		rc = sba_kept_load(s, &k, &why);
-		guest = rc != SBA_EUNSUPPORTED;
-		if (rc < 0 && guest && err)
-			*err = why;
-		rc = guest ? rc : 0;
-	}
+	if (rc == 0)
+		rc = sba_kept_find(s, &k, &guest, err);
 	if (rc < 0)
 		return rc;
-	const char *workspace = *k.folder ? k.folder : sba_sandbox_workdir(s);
-	const char *wanted = o->folder ? folder : workspace;
-	bool same = strcmp(wanted, workspace) == 0 && k.gitignore == o->gitignore;
+	const char *wanted = o->folder ? folder : k.folder;
+	bool same = strcmp(wanted, k.folder) == 0 && k.gitignore == o->gitignore;
 	const struct sba_look q = {
 		.folder = wanted,
 		.flags = SBA_CHANGES_ALL | (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
