@@ -112,7 +112,7 @@ int sba_remote_box_close(struct sba_sandbox *s, struct sba_error *err)
 	if (sba_remote_box_is_closed(b))
 		return 0;
 	sba_remote_lease_stop(b);
-	int rc = b->remote->kind->remove(b->remote, b->id, sba_until_in(REMOVE_MS), err);
+	int rc = sba_remote_remove(b->remote, b->id, sba_until_in(REMOVE_MS), err);
 	if (rc < 0)
 		return rc;
 	pthread_mutex_lock(&b->lock);

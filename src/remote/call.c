@@ -212,20 +212,3 @@ int sba_remote_call(struct sba_remote *r, const struct sba_remote_call *c, struc
 	sba_http_response_close(answer);
 	return rc;
 }
-
-int sba_remote_call_json(struct sba_remote *r, struct sba_remote_call *c, const json_t *body,
-			 struct sba_until until, json_t **ret, struct sba_error *err)
-{
-	char *text = sba_json_dump(body);
-	if (!text)
-		return sba_fail_nomem(err);
-	c->body = text;
-	c->body_len = strlen(text);
-	int rc = sba_remote_call(r, c, until, ret, err);
-	/* It may hold the values of variables. */
-	explicit_bzero(text, c->body_len);
-	free(text);
-	c->body = NULL;
-	c->body_len = 0;
-	return rc;
-}

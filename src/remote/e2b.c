@@ -11,19 +11,10 @@
 
 enum {
 	ENVD_PORT = 49983,
-	POLL_MS = 200,
 	PAGE = 100,
 	LIFE_S = 300,      /* of one that does not say */
 	STDIN_SINCE = 502, /* envd 0.5.2 */
 };
-
-static int url_of(const struct sba_remote *r, char **ret, struct sba_error *err, const char *id,
-		  const char *rest)
-{
-	if (asprintf(ret, "%s/sandboxes%s%s%s", r->url, id ? "/" : "", id ? id : "", rest) < 0)
-		return sba_fail_nomem(err);
-	return 0;
-}
 
 /* ---- making ---- */
 
@@ -46,12 +37,9 @@ static int check(const struct sba_sandbox_options *o, struct sba_error *err)
 static int create(struct sba_remote *r, const struct sba_sandbox_options *o, const json_t *marks,
 		  int64_t life_s, struct sba_until until, json_t **ret, struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
 	SBA_JSON json_t *env = NULL, *answer = NULL;
 	bool sealed = o->network && strcmp(o->network, "sealed") == 0;
 	int rc = sba_remote_env(o->env, NULL, &env, err);
-	if (rc == 0)
-		rc = url_of(r, &url, err, NULL, "");
 	if (rc < 0)
 		return rc;
 	SBA_JSON json_t *wish = json_pack(
@@ -60,10 +48,10 @@ static int create(struct sba_remote *r, const struct sba_sandbox_options *o, con
 		"metadata", (json_t *)(uintptr_t)marks, "envVars", env);
 	if (!wish)
 		return sba_fail(err, SBA_EINVAL, "e2b: the template's name is not UTF-8");
-	struct sba_remote_call call = {
-		.method = "POST", .url = url, .what = "make a sandbox", .secret = r->key_header
-	};
-	rc = sba_remote_call_json(r, &call, wish, until, &answer, err);
+	const struct sba_remote_control c = { .method = "POST",
+					      .what = "make a sandbox",
+					      .body = wish };
+	rc = sba_remote_control(r, &c, until, &answer, err);
 	/* What is not there when one is made is what it would be made of. */
 	if (rc == SBA_ENOTFOUND)
 		rc = sba_hint(err, err ? (err->code = SBA_EIMAGE) : SBA_EIMAGE,
@@ -162,16 +150,10 @@ static int list(struct sba_remote *r, const char *prefix, struct sba_until until
 
 static int look(struct sba_remote *r, const char *id, struct sba_until until, struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
-	int rc = url_of(r, &url, err, id, "");
-	if (rc < 0)
-		return rc;
-	const struct sba_remote_call call = { .method = "GET",
-					      .url = url,
-					      .what = "look at a sandbox",
-					      .secret = r->key_header,
-					      .again = true };
-	return sba_remote_call(r, &call, until, NULL, err);
+	const struct sba_remote_control c = {
+		.method = "GET", .what = "look at a sandbox", .id = id, .again = true
+	};
+	return sba_remote_control(r, &c, until, NULL, err);
 }
 
 /* ---- the way inside ---- */
@@ -218,65 +200,41 @@ static int take_way(struct sba_remote_box *b, const json_t *said, struct sba_err
 	return rc;
 }
 
+static json_t *timeout_of(int64_t s)
+{
+	return json_pack("{s:I}", "timeout", (json_int_t)(s > 1 ? s : 1));
+}
+
 /* Also wakes one that was paused, and says what only it and create() say. */
 static int connect_to(struct sba_remote_box *b, struct sba_until until, json_t **ret,
 		      struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
-	int64_t end = sba_remote_lease_end(b), left = end ? end - sba_unix_ms() / 1000 : LIFE_S;
-	SBA_JSON json_t *body = json_pack("{s:I}", "timeout", (json_int_t)(left > 1 ? left : 1));
-	int rc = url_of(b->remote, &url, err, b->id, "/connect");
-	struct sba_remote_call call = { .method = "POST",
-					.url = url,
-					.what = "open a sandbox",
-					.secret = b->remote->key_header,
-					.again = true };
-	return rc == 0 ? sba_remote_call_json(b->remote, &call, body, until, ret, err) : rc;
+	int64_t end = sba_remote_lease_end(b);
+	SBA_JSON json_t *body = timeout_of(end ? end - sba_unix_ms() / 1000 : LIFE_S);
+	const struct sba_remote_control c = { .method = "POST",
+					      .what = "open a sandbox",
+					      .id = b->id,
+					      .rest = "/connect",
+					      .body = body,
+					      .again = true };
+	return body ? sba_remote_control(b->remote, &c, until, ret, err) : sba_fail_nomem(err);
 }
 
 static int greet(struct sba_remote_box *b, struct sba_until until, struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
-	int rc = sba_remote_inside(b, &url, err, "/health");
-	if (rc < 0)
-		return rc;
-	const struct sba_remote_call call = { .method = "GET",
-					      .url = url,
-					      .what = "greet envd",
-					      .headers = &b->headers,
-					      .secret = b->secret };
-	return sba_remote_call(b->remote, &call, sba_until_sooner(until, SBA_REMOTE_CALL_MS), NULL,
-			       err);
+	return sba_remote_greet(b, "/health", "greet envd", until, err);
 }
 
+/* Its proxy may not know it yet (502), or envd not listen. */
 static int attach(struct sba_remote_box *b, const json_t *made, struct sba_until until,
 		  struct sba_error *err)
 {
+	static sba_remote_step_fn *const steps[] = { greet, NULL };
 	SBA_JSON json_t *said = NULL;
 	int rc = made ? 0 : connect_to(b, until, &said, err);
 	if (rc == 0)
 		rc = take_way(b, made ? made : said, err);
-	while (rc == 0) {
-		struct sba_error why = { 0 };
-		rc = greet(b, until, &why);
-		if (rc == 0)
-			return 0;
-		/* Its proxy does not know it yet (502), or envd does not listen. */
-		bool may_come = rc == SBA_ECONNECT || rc == SBA_ELOST || rc == SBA_EENGINE ||
-				rc == SBA_ENOTFOUND;
-		if (may_come &&
-		    sba_wait_fd(-1, 0, sba_until_sooner(until, POLL_MS), err) == SBA_ETIMEOUT &&
-		    sba_until_left(until) != 0) {
-			rc = 0;
-			continue;
-		}
-		if (may_come && sba_until_left(until) == 0)
-			return sba_fail(err, SBA_ETIMEOUT,
-					"e2b: the sandbox is not ready in time: %.600s", why.text);
-		if (err)
-			*err = why;
-	}
-	return rc;
+	return rc == 0 ? sba_remote_come_up(b, steps, until, err) : rc;
 }
 
 /* ---- its life ---- */
@@ -284,32 +242,14 @@ static int attach(struct sba_remote_box *b, const json_t *made, struct sba_until
 static int renew(struct sba_remote_box *b, int64_t ends_at, struct sba_until until,
 		 struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
-	int64_t left = ends_at - sba_unix_ms() / 1000;
-	SBA_JSON json_t *body = json_pack("{s:I}", "timeout", (json_int_t)(left > 1 ? left : 1));
-	int rc = url_of(b->remote, &url, err, b->id, "/timeout");
-	struct sba_remote_call call = { .method = "POST",
-					.url = url,
-					.what = "put a sandbox's end off",
-					.secret = b->remote->key_header,
-					.again = true };
-	return rc == 0 ? sba_remote_call_json(b->remote, &call, body, until, NULL, err) : rc;
-}
-
-static int remove_one(struct sba_remote *r, const char *id, struct sba_until until,
-		      struct sba_error *err)
-{
-	SBA_FREE char *url = NULL;
-	int rc = url_of(r, &url, err, id, "");
-	if (rc < 0)
-		return rc;
-	const struct sba_remote_call call = { .method = "DELETE",
-					      .url = url,
-					      .what = "end a sandbox",
-					      .secret = r->key_header,
+	SBA_JSON json_t *body = timeout_of(ends_at - sba_unix_ms() / 1000);
+	const struct sba_remote_control c = { .method = "POST",
+					      .what = "put a sandbox's end off",
+					      .id = b->id,
+					      .rest = "/timeout",
+					      .body = body,
 					      .again = true };
-	rc = sba_remote_call(r, &call, until, NULL, err);
-	return rc == SBA_ENOTFOUND ? 0 : rc;
+	return body ? sba_remote_control(b->remote, &c, until, NULL, err) : sba_fail_nomem(err);
 }
 
 /* ---- the table ---- */
@@ -352,7 +292,6 @@ const struct sba_remote_kind sba_remote_e2b = {
 	.list = list,
 	.attach = attach,
 	.renew = renew,
-	.remove = remove_one,
 	.look = look,
 	.compose = sba_envd_compose,
 	.stream = sba_envd_stream,

@@ -104,13 +104,9 @@ int sba_envd_stream(struct sba_remote_box *b, const struct sba_buf *request, str
 
 /* ---- what comes of it ---- */
 
-struct passing {
-	struct sba_remote_command *c;
-};
-
 static int pass_stderr(void *user, const char *data, size_t len)
 {
-	sba_remote_output(((const struct passing *)user)->c, SBA_STDERR, data, len);
+	sba_remote_output(user, SBA_STDERR, data, len);
 	return 0;
 }
 
@@ -118,14 +114,13 @@ static int take_output(struct sba_remote_command *c, enum sba_output which, cons
 		       struct sba_error *err)
 {
 	SBA_BUF struct sba_buf bytes = SBA_BUF_INIT(SBA_REMOTE_EVENT_MAX);
-	struct passing p = { c };
 	if (sba_base64_decode(text, strlen(text), false, &bytes) < 0)
 		return sba_fail(err, SBA_EPROTO, "e2b: command: output that is not base64");
 	if (which == SBA_STDOUT)
 		sba_remote_output(c, which, bytes.data ? bytes.data : "", bytes.len);
 	else
 		return sba_shell_scan(&c->scan[1], bytes.data ? bytes.data : "", bytes.len,
-				      pass_stderr, &p);
+				      pass_stderr, c);
 	return 0;
 }
 
@@ -135,8 +130,7 @@ static void take_end(struct sba_remote_command *c, const json_t *end)
 	const char *status = sba_json_str(end, "status");
 	struct sba_exit how = { .kind = SBA_EXITED,
 				.number = (int)sba_json_int(end, "exitCode", 0) & 0xff };
-	struct passing p = { c };
-	(void)!sba_shell_scan(&c->scan[1], NULL, 0, pass_stderr, &p);
+	(void)!sba_shell_scan(&c->scan[1], NULL, 0, pass_stderr, c);
 	if (!sba_json_bool(end, "exited", false) && status)
 		(void)sba_remote_status(status, &how);
 	if (c->scan[1].found)
@@ -255,11 +249,9 @@ int sba_envd_input(struct sba_remote_command *c, const char *data, size_t len,
 static int file_url(const struct sba_remote_box *b, const char *path, struct sba_buf *ret,
 		    struct sba_error *err)
 {
-	sba_buf_printf(ret, "%s/files?path=", b->base);
-	sba_buf_put_url(ret, path);
-	if (b->version < DEFAULT_USER_BEFORE)
-		sba_buf_puts(ret, "&username=user");
-	return sba_buf_check(ret, "URL", err);
+	return sba_remote_file_url(b, "/files", path,
+				   b->version < DEFAULT_USER_BEFORE ? "&username=user" : "", ret,
+				   err);
 }
 
 int sba_envd_get(struct sba_remote_box *b, const char *path, struct sba_until until,
@@ -267,13 +259,7 @@ int sba_envd_get(struct sba_remote_box *b, const char *path, struct sba_until un
 {
 	SBA_BUF struct sba_buf url = SBA_BUF_INIT(64 * SBA_KIB);
 	int rc = file_url(b, path, &url, err);
-	const struct sba_remote_call call = { .method = "GET",
-					      .url = url.data,
-					      .what = "read a file",
-					      .headers = &b->headers,
-					      .secret = b->secret,
-					      .again = true };
-	return rc == 0 ? sba_remote_open_call(b->remote, &call, until, ret, err) : rc;
+	return rc == 0 ? sba_remote_fetch(b, url.data, until, ret, err) : rc;
 }
 
 int sba_envd_put(struct sba_remote_box *b, const char *path, int fd, uint64_t size,

@@ -218,26 +218,12 @@ int sba_execd_decode(struct sba_remote_command *c, const char *data, size_t len,
 
 /* ---- files ---- */
 
-static int url_with_path(const struct sba_remote_box *b, const char *what, const char *path,
-			 struct sba_buf *ret, struct sba_error *err)
-{
-	sba_buf_printf(ret, "%s%s?path=", b->base, what);
-	sba_buf_put_url(ret, path);
-	return sba_buf_check(ret, "URL", err);
-}
-
 int sba_execd_get(struct sba_remote_box *b, const char *path, struct sba_until until,
 		  struct sba_http_response **ret, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf url = SBA_BUF_INIT(64 * SBA_KIB);
-	int rc = url_with_path(b, "/files/download", path, &url, err);
-	const struct sba_remote_call call = { .method = "GET",
-					      .url = url.data,
-					      .what = "read a file",
-					      .headers = &b->headers,
-					      .secret = b->secret,
-					      .again = true };
-	return rc == 0 ? sba_remote_open_call(b->remote, &call, until, ret, err) : rc;
+	int rc = sba_remote_file_url(b, "/files/download", path, "", &url, err);
+	return rc == 0 ? sba_remote_fetch(b, url.data, until, ret, err) : rc;
 }
 
 /* The first part is only taken for what it is where it has a file's name. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MS = 5 * 60 * 1000, NO_FILE = 45, SAID_MAX = 300 };
+enum { FILE_MS = 5 * 60 * 1000, SAID_MAX = 300 };
 
 /* ---- out ---- */
 
@@ -79,30 +79,18 @@ static int spool(sba_read_fn *read, void *user, int *ret_fd, uint64_t *ret_size,
 static int settle(struct sba_sandbox *s, const char *path, const char *from,
 		  const struct sba_write_options *o, struct sba_error *err)
 {
-	static const char text[] =
-		"set -e; trap 'rm -f -- \"$4\" ${t:+\"$t\"}' EXIT; "
-		"[ ! -e \"$1\" ] || [ -f \"$1\" ] || exit 45; d=\"${1%/*}\"; "
-		"mkdir -p -- \"$d/\"; t=$(mktemp -- \"$d/.sandbox-agent-XXXXXX\"); "
-		"cat -- \"$4\" > \"$t\"; "
-		"m=$2; [ -n \"$m\" ] || m=$(stat -L -c %a -- \"$1\" 2>/dev/null || echo 644); "
-		"chmod -- \"$m\" \"$t\"; [ -z \"$3\" ] || chown -- \"$3\" \"$t\"; "
-		"mv -f -- \"$t\" \"$1\"; t=";
-	char mode[16] = "";
-	if (o && o->set_mode)
-		snprintf(mode, sizeof(mode), "%o", (unsigned)(o->mode & 07777));
-	const char *const argv[] = {
-		"sh", "-c", text, "sh", path, mode, o && o->owner ? o->owner : "", from, NULL
-	};
+	struct sba_commands_write_argv argv;
+	sba_commands_write_argv(path, from, o, &argv);
 	struct sba_run_result r = { 0 };
 	int rc = sba_sandbox_run(s,
-				 &(struct sba_run_options){ .argv = argv,
+				 &(struct sba_run_options){ .argv = argv.v,
 							    .workdir = "/",
 							    .timeout_ms = FILE_MS,
 							    .max_output = SBA_MIB },
 				 &r, err);
 	if (rc < 0)
 		return rc;
-	if (r.exit.kind == SBA_EXITED && r.exit.number == NO_FILE)
+	if (r.exit.kind == SBA_EXITED && r.exit.number == SBA_COMMANDS_NO_FILE)
 		rc = sba_fail(err, SBA_EREFUSED, "it is no regular file");
 	else if (sba_exit_status(&r.exit) != 0)
 		rc = sba_fail(
@@ -131,6 +119,29 @@ int sba_remote_write(struct sba_sandbox *s, const char *path, sba_read_fn *read,
 	if (rc == 0)
 		rc = settle(s, path, from, options, err);
 	return rc < 0 ? sba_wrap(err, sba_remote_explain(b, rc, err), "write %s", path) : 0;
+}
+
+/* ---- an endpoint for files ---- */
+
+int sba_remote_file_url(const struct sba_remote_box *b, const char *endpoint, const char *path,
+			const char *more, struct sba_buf *ret, struct sba_error *err)
+{
+	sba_buf_printf(ret, "%s%s?path=", b->base, endpoint);
+	sba_buf_put_url(ret, path);
+	sba_buf_puts(ret, more);
+	return sba_buf_check(ret, "URL", err);
+}
+
+int sba_remote_fetch(struct sba_remote_box *b, const char *url, struct sba_until until,
+		     struct sba_http_response **ret, struct sba_error *err)
+{
+	const struct sba_remote_call call = { .method = "GET",
+					      .url = url,
+					      .what = "read a file",
+					      .headers = &b->headers,
+					      .secret = b->secret,
+					      .again = true };
+	return sba_remote_open_call(b->remote, &call, until, ret, err);
 }
 
 /* ---- a form ---- */

@@ -12,18 +12,9 @@
 enum {
 	EXECD_PORT = 44772,
 	LEAST_S = 60,
-	POLL_MS = 200,
 	PAGE = 100,
 	CREATE_MS = 10 * 60 * 1000, /* an image may have to be pulled */
 };
-
-static int url_of(const struct sba_remote *r, char **ret, struct sba_error *err, const char *id,
-		  const char *rest)
-{
-	if (asprintf(ret, "%s/sandboxes%s%s%s", r->url, id ? "/" : "", id ? id : "", rest) < 0)
-		return sba_fail_nomem(err);
-	return 0;
-}
 
 /* ---- making ---- */
 
@@ -92,17 +83,13 @@ static int wish_of(const struct sba_sandbox_options *o, const json_t *marks, int
 static int create(struct sba_remote *r, const struct sba_sandbox_options *o, const json_t *marks,
 		  int64_t life_s, struct sba_until until, json_t **ret, struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
 	SBA_JSON json_t *wish = NULL, *answer = NULL;
 	int rc = wish_of(o, marks, life_s, &wish, err);
+	const struct sba_remote_control c = { .method = "POST",
+					      .what = "make a sandbox",
+					      .body = wish };
 	if (rc == 0)
-		rc = url_of(r, &url, err, NULL, "");
-	struct sba_remote_call call = {
-		.method = "POST", .url = url, .what = "make a sandbox", .secret = r->key_header
-	};
-	if (rc == 0)
-		rc = sba_remote_call_json(r, &call, wish, sba_until_sooner(until, CREATE_MS),
-					  &answer, err);
+		rc = sba_remote_control(r, &c, sba_until_sooner(until, CREATE_MS), &answer, err);
 	if (rc < 0)
 		return rc;
 	if (!sba_json_str(answer, "id"))
@@ -116,16 +103,10 @@ static int create(struct sba_remote *r, const struct sba_sandbox_options *o, con
 static int get(struct sba_remote *r, const char *id, struct sba_until until, json_t **ret,
 	       struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
-	int rc = url_of(r, &url, err, id, "");
-	if (rc < 0)
-		return rc;
-	const struct sba_remote_call call = { .method = "GET",
-					      .url = url,
-					      .what = "look at a sandbox",
-					      .secret = r->key_header,
-					      .again = true };
-	return sba_remote_call(r, &call, sba_until_sooner(until, SBA_REMOTE_CALL_MS), ret, err);
+	const struct sba_remote_control c = {
+		.method = "GET", .what = "look at a sandbox", .id = id, .again = true
+	};
+	return sba_remote_control(r, &c, sba_until_sooner(until, SBA_REMOTE_CALL_MS), ret, err);
 }
 
 static int look(struct sba_remote *r, const char *id, struct sba_until until, struct sba_error *err)
@@ -181,19 +162,17 @@ static int list(struct sba_remote *r, const char *prefix, struct sba_until until
 	bool more = true;
 	int rc = 0;
 	for (int page = 1; rc == 0 && more && page <= SBA_REMOTE_PAGES_MAX; page++) {
-		SBA_BUF struct sba_buf url = SBA_BUF_INIT(16 * SBA_KIB);
+		SBA_BUF struct sba_buf query = SBA_BUF_INIT(16 * SBA_KIB);
 		SBA_JSON json_t *answer = NULL;
-		sba_buf_printf(&url, "%s/sandboxes?page=%d&pageSize=%d", r->url, page, PAGE);
+		sba_buf_printf(&query, "?page=%d&pageSize=%d", page, PAGE);
 		if (prefix)
-			sba_buf_printf(&url, "&metadata=io.sandbox-agent.prefix%%3D%s", prefix);
-		rc = sba_buf_check(&url, "URL", err);
-		const struct sba_remote_call call = { .method = "GET",
-						      .url = url.data,
-						      .what = "list sandboxes",
-						      .secret = r->key_header,
-						      .again = true };
+			sba_buf_printf(&query, "&metadata=io.sandbox-agent.prefix%%3D%s", prefix);
+		rc = sba_buf_check(&query, "URL", err);
+		const struct sba_remote_control c = {
+			.method = "GET", .what = "list sandboxes", .rest = query.data, .again = true
+		};
 		if (rc == 0)
-			rc = sba_remote_call(r, &call, until, &answer, err);
+			rc = sba_remote_control(r, &c, until, &answer, err);
 		const json_t *items = json_object_get(answer, "items"), *item;
 		size_t i;
 		if (rc == 0 && !json_is_array(items))
@@ -248,36 +227,22 @@ static int take_endpoint(struct sba_remote_box *b, const json_t *j, struct sba_e
 static int ask_endpoint(struct sba_remote_box *b, struct sba_until until, struct sba_error *err)
 {
 	char rest[80];
-	SBA_FREE char *url = NULL;
 	SBA_JSON json_t *answer = NULL;
 	snprintf(rest, sizeof(rest), "/endpoints/%d?use_server_proxy=%s", EXECD_PORT,
 		 b->remote->through_server ? "true" : "false");
-	int rc = url_of(b->remote, &url, err, b->id, rest);
-	if (rc < 0)
-		return rc;
-	const struct sba_remote_call call = { .method = "GET",
-					      .url = url,
+	const struct sba_remote_control c = { .method = "GET",
 					      .what = "ask the way to a sandbox",
-					      .secret = b->remote->key_header,
+					      .id = b->id,
+					      .rest = rest,
 					      .again = true };
-	rc = sba_remote_call(b->remote, &call, sba_until_sooner(until, SBA_REMOTE_CALL_MS), &answer,
-			     err);
+	int rc = sba_remote_control(b->remote, &c, sba_until_sooner(until, SBA_REMOTE_CALL_MS),
+				    &answer, err);
 	return rc == 0 ? take_endpoint(b, answer, err) : rc;
 }
 
 static int ping(struct sba_remote_box *b, struct sba_until until, struct sba_error *err)
 {
-	SBA_FREE char *url = NULL;
-	int rc = sba_remote_inside(b, &url, err, "/ping");
-	if (rc < 0)
-		return rc;
-	const struct sba_remote_call call = { .method = "GET",
-					      .url = url,
-					      .what = "greet execd",
-					      .headers = &b->headers,
-					      .secret = b->secret };
-	return sba_remote_call(b->remote, &call, sba_until_sooner(until, SBA_REMOTE_CALL_MS), NULL,
-			       err);
+	return sba_remote_greet(b, "/ping", "greet execd", until, err);
 }
 
 static int is_running(struct sba_remote_box *b, struct sba_until until, struct sba_error *err)
@@ -298,40 +263,14 @@ static int is_running(struct sba_remote_box *b, struct sba_until until, struct s
 	return sba_fail(err, SBA_ENOTFOUND, "it is %.40s", state ? state : "in no known state");
 }
 
-/* What is not yet, and what is only on its way up. */
-static bool may_come(int rc)
-{
-	return rc == SBA_ENOTFOUND || rc == SBA_ECONNECT || rc == SBA_ELOST || rc == SBA_EENGINE;
-}
-
 /* The server answers when its container was started, which is before anything in it
  * answers; and it knows the way there later still. */
 static int attach(struct sba_remote_box *b, const json_t *made, struct sba_until until,
 		  struct sba_error *err)
 {
-	static int (*const steps[])(struct sba_remote_box *, struct sba_until,
-				    struct sba_error *) = { is_running, ask_endpoint, ping };
+	static sba_remote_step_fn *const steps[] = { is_running, ask_endpoint, ping, NULL };
 	(void)made;
-	for (size_t i = 0; i < SBA_ARRAY_LEN(steps);) {
-		struct sba_error why = { 0 };
-		int rc = steps[i](b, until, &why);
-		if (rc == 0) {
-			i++;
-			continue;
-		}
-		if (may_come(rc) &&
-		    sba_wait_fd(-1, 0, sba_until_sooner(until, POLL_MS), err) == SBA_ETIMEOUT &&
-		    sba_until_left(until) != 0)
-			continue;
-		if (may_come(rc) && sba_until_left(until) == 0)
-			return sba_fail(err, SBA_ETIMEOUT,
-					"opensandbox: the sandbox is not ready in time: %.600s",
-					*why.text ? why.text : "nobody knows the way to it");
-		if (err)
-			*err = why;
-		return rc;
-	}
-	return 0;
+	return sba_remote_come_up(b, steps, until, err);
 }
 
 /* ---- its life ---- */
@@ -340,32 +279,15 @@ static int renew(struct sba_remote_box *b, int64_t ends_at, struct sba_until unt
 		 struct sba_error *err)
 {
 	char when[32];
-	SBA_FREE char *url = NULL;
 	sba_remote_time_put(ends_at, when);
 	SBA_JSON json_t *body = json_pack("{s:s}", "expiresAt", when);
-	int rc = url_of(b->remote, &url, err, b->id, "/renew-expiration");
-	struct sba_remote_call call = { .method = "POST",
-					.url = url,
-					.what = "put a sandbox's end off",
-					.secret = b->remote->key_header,
-					.again = true };
-	return rc == 0 ? sba_remote_call_json(b->remote, &call, body, until, NULL, err) : rc;
-}
-
-static int remove_one(struct sba_remote *r, const char *id, struct sba_until until,
-		      struct sba_error *err)
-{
-	SBA_FREE char *url = NULL;
-	int rc = url_of(r, &url, err, id, "");
-	if (rc < 0)
-		return rc;
-	const struct sba_remote_call call = { .method = "DELETE",
-					      .url = url,
-					      .what = "end a sandbox",
-					      .secret = r->key_header,
+	const struct sba_remote_control c = { .method = "POST",
+					      .what = "put a sandbox's end off",
+					      .id = b->id,
+					      .rest = "/renew-expiration",
+					      .body = body,
 					      .again = true };
-	rc = sba_remote_call(r, &call, until, NULL, err);
-	return rc == SBA_ENOTFOUND ? 0 : rc;
+	return body ? sba_remote_control(b->remote, &c, until, NULL, err) : sba_fail_nomem(err);
 }
 
 /* ---- the table ---- */
@@ -394,7 +316,6 @@ const struct sba_remote_kind sba_remote_opensandbox = {
 	.list = list,
 	.attach = attach,
 	.renew = renew,
-	.remove = remove_one,
 	.look = look,
 	.compose = sba_execd_compose,
 	.stream = sba_execd_stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* execd, which is in each sandbox of OpenSandbox (execd.c, execd_event.c). */
+/* execd, which is in each sandbox of OpenSandbox (execd.c). */
 #ifndef SBA_REMOTE_OPENSANDBOX_H
 #define SBA_REMOTE_OPENSANDBOX_H
 

@@ -52,10 +52,22 @@ int sba_remote_read_json(struct sba_remote *r, const struct sba_remote_call *c,
 /* Both, of a call: the JSON of its body; ret NULL: it does not matter; *ret NULL: it has none. */
 int sba_remote_call(struct sba_remote *r, const struct sba_remote_call *c, struct sba_until until,
 		    json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
-/* `body` is lent. */
-int sba_remote_call_json(struct sba_remote *r, struct sba_remote_call *c, const json_t *body,
-			 struct sba_until until, json_t **ret,
-			 struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- control.c: the control plane ---- */
+
+/* To URL/sandboxes[/ID][REST]. */
+struct sba_remote_control {
+	const char *method;
+	const char *what;      /* as of a call */
+	const char *id, *rest; /* may be NULL */
+	const json_t *body;    /* lent; NULL: none */
+	bool again;            /* as of a call */
+};
+int sba_remote_control(struct sba_remote *r, const struct sba_remote_control *c,
+		       struct sba_until until, json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
+/* 0 also where there is none. */
+int sba_remote_remove(struct sba_remote *r, const char *id, struct sba_until until,
+		      struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- a sandbox ---- */
 
@@ -84,6 +96,16 @@ void sba_remote_box_free(struct sba_remote_box *b);
 /* A URL of what is inside. The caller frees. */
 int sba_remote_inside(const struct sba_remote_box *b, char **ret, struct sba_error *err,
 		      const char *fmt, ...) SBA_PRINTF(4, 5) SBA_MUST_CHECK;
+
+/* Whether something answers inside (control.c). */
+int sba_remote_greet(struct sba_remote_box *b, const char *path, const char *what,
+		     struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+/* One after the other (NULL-ended), each until it succeeds, or fails for another reason than
+ * that it is too early (control.c). */
+typedef int sba_remote_step_fn(struct sba_remote_box *b, struct sba_until until,
+			       struct sba_error *err);
+int sba_remote_come_up(struct sba_remote_box *b, sba_remote_step_fn *const *steps,
+		       struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- lease.c ---- */
 
@@ -149,6 +171,12 @@ int sba_remote_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
 		    sba_write_fn *write, void *user, struct sba_error *err) SBA_MUST_CHECK;
 int sba_remote_write(struct sba_sandbox *s, const char *path, sba_read_fn *read, void *user,
 		     const struct sba_write_options *options, struct sba_error *err) SBA_MUST_CHECK;
+/* BASE ENDPOINT ?path=PATH MORE: of a file inside. */
+int sba_remote_file_url(const struct sba_remote_box *b, const char *endpoint, const char *path,
+			const char *more, struct sba_buf *ret,
+			struct sba_error *err) SBA_MUST_CHECK;
+int sba_remote_fetch(struct sba_remote_box *b, const char *url, struct sba_until until,
+		     struct sba_http_response **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* A form of one file, with what comes before and after the file's bytes. */
 struct sba_remote_form {
 	const char *before, *after;
@@ -202,9 +230,6 @@ struct sba_remote_kind {
 		      struct sba_error *err);
 	int (*renew)(struct sba_remote_box *b, int64_t ends_at, struct sba_until until,
 		     struct sba_error *err);
-	/* 0 also where there is none. */
-	int (*remove)(struct sba_remote *r, const char *id, struct sba_until until,
-		      struct sba_error *err);
 	/* SBA_ENOTFOUND: there is none any more. */
 	int (*look)(struct sba_remote *r, const char *id, struct sba_until until,
 		    struct sba_error *err);

@@ -334,7 +334,7 @@ static void undo(struct sba_remote *r, const json_t *marks)
 	{
 		const json_t *theirs = json_object_get(one, "marks");
 		if (strcmp(sba_marks_get(theirs, "id"), sba_marks_get(marks, "id")) == 0 &&
-		    r->kind->remove(r, sba_json_str(one, "id"), until, NULL) < 0)
+		    sba_remote_remove(r, sba_json_str(one, "id"), until, NULL) < 0)
 			sba_log("remote", "a sandbox was left behind; it ends by itself");
 	}
 }
@@ -355,7 +355,7 @@ static int make(struct sba_remote *r, const struct sba_sandbox_options *o, const
 	rc = known ? sba_marks_set(known, "image", o->image, err) : sba_fail_nomem(err);
 	if (rc == 0)
 		rc = open_box(r, id, known, made, ret, err);
-	if (rc < 0 && r->kind->remove(r, id, sba_until_in(UNDO_MS), NULL) < 0)
+	if (rc < 0 && sba_remote_remove(r, id, sba_until_in(UNDO_MS), NULL) < 0)
 		sba_log("remote", "sandbox %s was left behind; it ends by itself", id);
 	return rc;
 }
