@@ -10,34 +10,15 @@
 #include <cmocka.h>
 
 #include "support/agents.h"
+#include "support/folder.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SHELL_MS = 120 * 1000 };
-
-/* Here, in the test's own folder, as somebody who has an identity and no settings. */
-static int sh(const char *script)
-{
-	char command[4000];
-	snprintf(command, sizeof(command),
-		 "set -e; cd '%s'; export GIT_CONFIG_NOSYSTEM=1 HOME='%s' GIT_AUTHOR_NAME=a "
-		 "GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; %s",
-		 live.dir, live.dir, script);
-	const char *const argv[] = { "sh", "-c", command, NULL };
-	SBA_BUF struct sba_buf out = SBA_BUF_INIT(1 << 20);
-	struct sba_error err = { 0 };
-	int status = -1;
-	if (sba_child_run(argv, NULL, sba_until_in(SHELL_MS), &out, &status, &err) < 0)
-		fail_msg("%s", err.text);
-	return status;
-}
-
 static void must_sh(const char *script)
 {
-	if (sh(script) != 0)
-		fail_msg("failed: %s", script);
+	test_folder_must_sh(live.dir, script);
 }
 
 /* A repository, a work tree of it elsewhere, and a sandbox with a copy of that. */

@@ -28,12 +28,6 @@ static const char script[] =
 	"\"chunk\":5,\"delay_ms\":50}]},"
 	"{\"match\":{\"any\":true},\"steps\":[{\"text\":\"noted\"}]}]}";
 
-/* The agent's sandbox, in which its checks build on each other. */
-static struct {
-	struct sba_sandbox *box;
-	struct sba_agent *agent;
-} one;
-
 /* What the CLI keeps of a session, as one number. */
 static char *sum_of(struct sba_sandbox *s, const char *id)
 {
@@ -53,17 +47,7 @@ static char *sum_of(struct sba_sandbox *s, const char *id)
 static int begin(void **state)
 {
 	(void)state;
-	one.box = agent_sandbox();
-	one.agent = agent_open(one.box, script);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	sba_agent_close(one.agent);
-	live_remove(one.box);
-	one.box = NULL;
+	agent_move_in(script);
 	return 0;
 }
 
@@ -72,17 +56,18 @@ static int end(void **state)
 static void a_turn_aside_knows_all_and_leaves_no_trace(void **state)
 {
 	(void)state;
-	assert_knows(one.agent, "APPLE", "noted", NULL);
+	assert_knows(resident.agent, "APPLE", "noted", NULL);
 	char id[SBA_SESSION_NAME_MAX];
-	snprintf(id, sizeof(id), "%s", agent_main(one.agent));
-	SBA_FREE char *before = sum_of(one.box, id);
-	assert_knows_aside(one.agent, "recall BANANA", "APPLE", NULL);
-	SBA_FREE char *after = sum_of(one.box, id);
+	snprintf(id, sizeof(id), "%s", agent_main(resident.agent));
+	SBA_FREE char *before = sum_of(resident.box, id);
+	assert_knows_aside(resident.agent, "recall BANANA", "APPLE", NULL);
+	SBA_FREE char *after = sum_of(resident.box, id);
 	assert_string_equal(before, after);
-	assert_string_equal(agent_main(one.agent), id);
-	assert_int_equal(agent_count_sessions(one.agent), 1);
-	assert_knows(one.agent, "recall CHERRY", "APPLE", "BANANA");
-	SBA_FREE char *left = live_sh_out(one.box, "ls -d /tmp/sandbox-agent-* 2>/dev/null; true");
+	assert_string_equal(agent_main(resident.agent), id);
+	assert_int_equal(agent_count_sessions(resident.agent), 1);
+	assert_knows(resident.agent, "recall CHERRY", "APPLE", "BANANA");
+	SBA_FREE char *left =
+		live_sh_out(resident.box, "ls -d /tmp/sandbox-agent-* 2>/dev/null; true");
 	assert_string_equal(left, "");
 }
 
@@ -91,11 +76,11 @@ static void the_list_tells_of_the_session(void **state)
 	(void)state;
 	struct sba_session_list *l = NULL;
 	struct sba_error err = { 0 };
-	if (sba_sessions_list(one.agent, &l, &err) < 0)
+	if (sba_sessions_list(resident.agent, &l, &err) < 0)
 		fail_msg("%s", err.text);
 	const struct sba_session_info *i = sba_sessions_at(l, 0);
 	assert_true(i->main);
-	assert_string_equal(i->id, agent_main(one.agent));
+	assert_string_equal(i->id, agent_main(resident.agent));
 	assert_string_equal(i->workdir, "/workspace");
 	assert_true(i->created_ms > 0 && i->updated_ms >= i->created_ms - 1000);
 	if (!*i->title)
@@ -108,19 +93,19 @@ static void a_copy_goes_its_own_way(void **state)
 	(void)state;
 	char first[SBA_SESSION_NAME_MAX], copy[SBA_SESSION_NAME_MAX];
 	struct sba_error err = { 0 };
-	snprintf(first, sizeof(first), "%s", agent_main(one.agent));
-	if (sba_sessions_copy(one.agent, NULL, copy, &err) < 0 ||
-	    sba_sessions_use(one.agent, copy, &err) < 0)
+	snprintf(first, sizeof(first), "%s", agent_main(resident.agent));
+	if (sba_sessions_copy(resident.agent, NULL, copy, &err) < 0 ||
+	    sba_sessions_use(resident.agent, copy, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
-	assert_int_equal(agent_count_sessions(one.agent), 2);
-	assert_knows(one.agent, "recall DATE", "APPLE", NULL);
-	assert_string_equal(agent_main(one.agent), copy);
-	assert_int_equal(sba_sessions_use(one.agent, first, &err), 0);
-	assert_knows(one.agent, "recall ELDER", "APPLE", "DATE");
-	if (sba_sessions_remove(one.agent, copy, &err) < 0)
+	assert_int_equal(agent_count_sessions(resident.agent), 2);
+	assert_knows(resident.agent, "recall DATE", "APPLE", NULL);
+	assert_string_equal(agent_main(resident.agent), copy);
+	assert_int_equal(sba_sessions_use(resident.agent, first, &err), 0);
+	assert_knows(resident.agent, "recall ELDER", "APPLE", "DATE");
+	if (sba_sessions_remove(resident.agent, copy, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
-	assert_int_equal(agent_count_sessions(one.agent), 1);
-	assert_int_equal(sba_sessions_remove(one.agent, copy, &err), SBA_ENOTFOUND);
+	assert_int_equal(agent_count_sessions(resident.agent), 1);
+	assert_int_equal(sba_sessions_remove(resident.agent, copy, &err), SBA_ENOTFOUND);
 }
 
 static void three_children_have_the_same_past_and_their_own_future(void **state)
@@ -132,27 +117,27 @@ static void three_children_have_the_same_past_and_their_own_future(void **state)
 	struct sba_agent *child[N];
 	struct sba_error err = { 0 };
 	const struct sba_fork_options o = { .count = N };
-	free(live_sh_out(one.box, "echo parent > /workspace/file"));
-	if (sba_agent_fork(one.agent, &o, v, NULL, &err) < 0)
+	free(live_sh_out(resident.box, "echo parent > /workspace/file"));
+	if (sba_agent_fork(resident.agent, &o, v, NULL, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
 	for (int i = 0; i < N; i++)
 		child[i] = agent_open(v[i], script);
 	for (int i = 0; i < N; i++) {
-		assert_string_not_equal(agent_main(child[i]), agent_main(one.agent));
+		assert_string_not_equal(agent_main(child[i]), agent_main(resident.agent));
 		assert_string_not_equal(agent_main(child[i]), agent_main(child[(i + 1) % N]));
 	}
 	/* Each after the other, so that one that hears another would say so. */
 	assert_knows(child[0], words[0], "APPLE", NULL);
 	assert_knows(child[1], words[1], "APPLE", "FIG");
 	assert_knows(child[2], words[2], "APPLE", "GRAPE");
-	assert_knows(one.agent, "recall INDIGO", "APPLE", "FIG");
+	assert_knows(resident.agent, "recall INDIGO", "APPLE", "FIG");
 	free(live_sh_out(v[0], "echo child > /workspace/file; touch /workspace/own"));
 	for (int i = 0; i < N; i++) {
 		SBA_FREE char *text = live_sh_out(v[i], "cat /workspace/file");
 		assert_string_equal(text, i == 0 ? "child\n" : "parent\n");
 		assert_int_equal(agent_count_sessions(child[i]), 1);
 	}
-	SBA_FREE char *files = live_sh_out(one.box, "cat /workspace/file; ls /workspace");
+	SBA_FREE char *files = live_sh_out(resident.box, "cat /workspace/file; ls /workspace");
 	assert_string_equal(files, "parent\nfile\n");
 	for (int i = 0; i < N; i++) {
 		sba_agent_close(child[i]);
@@ -170,11 +155,11 @@ static void two_turns_at_once_are_refused_or_wait(void **state)
 	const struct sba_turn_options slow = { .prompt = "slow" };
 	const struct sba_turn_options now = { .prompt = "recall IVY" };
 	const struct sba_turn_options later = { .prompt = "recall IVY", .wait_ms = 240000 };
-	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, sba_sandbox_info(one.box)->name,
-					  &other, &err),
+	assert_int_equal(sba_sandbox_open(live.engine, live.prefix,
+					  sba_sandbox_info(resident.box)->name, &other, &err),
 			 0);
 	struct sba_agent *a = agent_open(other, script);
-	assert_int_equal(sba_turn_begin(one.agent, &slow, &t, &err), 0);
+	assert_int_equal(sba_turn_begin(resident.agent, &slow, &t, &err), 0);
 	assert_true(sba_turn_next(t, 240000, &event, &err) > 0);
 	assert_int_equal(sba_turn_begin(a, &now, &second, &err), SBA_EBUSY);
 	/* By the CLI's own means; the one that waits begins then. */
@@ -220,17 +205,17 @@ static void a_session_goes_on_in_a_new_container(void **state)
 	struct sba_dump_info info;
 	char id[SBA_SESSION_NAME_MAX];
 	(void)state;
-	snprintf(id, sizeof(id), "%s", agent_main(one.agent));
-	SBA_CLOSE int fd = dump_of(one.agent, true);
-	end(NULL);
+	snprintf(id, sizeof(id), "%s", agent_main(resident.agent));
+	SBA_CLOSE int fd = dump_of(resident.agent, true);
+	agent_move_out(NULL);
 	begin(NULL);
-	if (sba_sessions_load(one.agent, fd, &info, &err) < 0)
+	if (sba_sessions_load(resident.agent, fd, &info, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
-	assert_string_equal(agent_main(one.agent), id);
-	SBA_FREE char *file = live_sh_out(one.box, "cat /workspace/file");
+	assert_string_equal(agent_main(resident.agent), id);
+	SBA_FREE char *file = live_sh_out(resident.box, "cat /workspace/file");
 	assert_string_equal(file, "parent\n");
-	assert_knows(one.agent, "recall JASMINE", "APPLE", "BANANA");
-	assert_string_equal(agent_main(one.agent), id);
+	assert_knows(resident.agent, "recall JASMINE", "APPLE", "BANANA");
+	assert_string_equal(agent_main(resident.agent), id);
 }
 
 /* Another sandbox, another directory: the whole of the past is there, and the future
@@ -284,18 +269,18 @@ static void a_damaged_dump_changes_nothing(void **state)
 	(void)state;
 	struct sba_error err = { 0 };
 	char id[SBA_SESSION_NAME_MAX];
-	snprintf(id, sizeof(id), "%s", agent_main(one.agent));
-	SBA_CLOSE int fd = dump_of(one.agent, false);
-	SBA_FREE char *before = sum_of(one.box, id);
+	snprintf(id, sizeof(id), "%s", agent_main(resident.agent));
+	SBA_CLOSE int fd = dump_of(resident.agent, false);
+	SBA_FREE char *before = sum_of(resident.box, id);
 	off_t size = lseek(fd, 0, SEEK_END);
 	/* In the middle of the session. */
 	assert_int_equal(pwrite(fd, "\x01\x02\x03", 3, size / 2), 3);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	assert_int_equal(sba_sessions_load(one.agent, fd, NULL, &err), SBA_EREFUSED);
+	assert_int_equal(sba_sessions_load(resident.agent, fd, NULL, &err), SBA_EREFUSED);
 	assert_non_null(strstr(err.text, "damaged"));
-	SBA_FREE char *after = sum_of(one.box, id);
+	SBA_FREE char *after = sum_of(resident.box, id);
 	assert_string_equal(before, after);
-	assert_string_equal(agent_main(one.agent), id);
+	assert_string_equal(agent_main(resident.agent), id);
 }
 
 /* ---- instructions ---- */
@@ -343,15 +328,15 @@ static void a_removed_session_is_gone(void **state)
 	struct sba_error err = { 0 };
 	char id[SBA_SESSION_NAME_MAX];
 	(void)state;
-	snprintf(id, sizeof(id), "%s", agent_main(one.agent));
-	if (sba_sessions_remove(one.agent, id, &err) < 0)
+	snprintf(id, sizeof(id), "%s", agent_main(resident.agent));
+	if (sba_sessions_remove(resident.agent, id, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
-	assert_int_equal(agent_count_sessions(one.agent), 0);
-	assert_string_equal(agent_main(one.agent), "");
-	assert_int_equal(sba_sessions_remove(one.agent, id, &err), SBA_ENOTFOUND);
-	assert_int_equal(sba_sessions_use(one.agent, id, &err), SBA_ENOTFOUND);
-	assert_knows(one.agent, "recall RAISIN", "RAISIN", "APPLE");
-	assert_string_not_equal(agent_main(one.agent), id);
+	assert_int_equal(agent_count_sessions(resident.agent), 0);
+	assert_string_equal(agent_main(resident.agent), "");
+	assert_int_equal(sba_sessions_remove(resident.agent, id, &err), SBA_ENOTFOUND);
+	assert_int_equal(sba_sessions_use(resident.agent, id, &err), SBA_ENOTFOUND);
+	assert_knows(resident.agent, "recall RAISIN", "RAISIN", "APPLE");
+	assert_string_not_equal(agent_main(resident.agent), id);
 }
 
 /* ---- interrupted, killed ---- */
@@ -364,7 +349,7 @@ static void an_interrupted_turn_is_part_of_the_past(void **state)
 	const struct sba_event *event;
 	struct sba_error err = { 0 };
 	const struct sba_turn_options slow = { .prompt = "slow NUTMEG" };
-	assert_int_equal(sba_turn_begin(one.agent, &slow, &t, &err), 0);
+	assert_int_equal(sba_turn_begin(resident.agent, &slow, &t, &err), 0);
 	while (sba_turn_next(t, 240000, &event, &err) > 0 && event->kind != SBA_EVENT_SESSION)
 		;
 	sba_turn_cancel(t);
@@ -373,7 +358,7 @@ static void an_interrupted_turn_is_part_of_the_past(void **state)
 	assert_int_equal(r.verdict, SBA_VERDICT_CANCELED);
 	assert_true(sba_now_ms() - began < 60000);
 	sba_turn_free(t);
-	assert_knows(one.agent, "recall OLIVE", "APPLE", NULL);
+	assert_knows(resident.agent, "recall OLIVE", "APPLE", NULL);
 }
 
 /* The client that dies in the middle of a turn, as kill -9 leaves it. */
@@ -405,10 +390,10 @@ static void a_killed_client_loses_no_session(void **state)
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		die_in_a_turn(sba_sandbox_info(one.box)->name);
+		die_in_a_turn(sba_sandbox_info(resident.box)->name);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	if (sba_turn_begin(one.agent, &later, &t, &err) < 0)
+	if (sba_turn_begin(resident.agent, &later, &t, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
 	sba_turn_result(t, &r);
 	if (r.verdict != SBA_VERDICT_OK || !strstr(r.text, "APPLE"))
@@ -433,5 +418,5 @@ int main(void)
 		CHECK(rules_and_skills_reach_the_model),
 		CHECK(a_removed_session_is_gone),
 	};
-	return agents_run(tests, begin, end);
+	return agents_run(tests, begin, agent_move_out);
 }

@@ -27,25 +27,10 @@ static const char script[] =
 	"\"true\"}]," USAGE "},{\"text\":\"done\"," USAGE "}]},"
 	"{\"match\":{\"any\":true},\"steps\":[{\"text\":\"noted\"," USAGE "}]}]}";
 
-static struct {
-	struct sba_sandbox *box;
-	struct sba_agent *agent;
-} one;
-
 static int begin(void **state)
 {
 	(void)state;
-	one.box = agent_sandbox();
-	one.agent = agent_open(one.box, script);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	sba_agent_close(one.agent);
-	live_remove(one.box);
-	one.box = NULL;
+	agent_move_in(script);
 	return 0;
 }
 
@@ -98,27 +83,28 @@ static void assert_session(struct sba_agent *a, const char *id, int turns, int r
 static void a_turn_has_the_tokens_of_its_requests(void **state)
 {
 	(void)state;
-	assert_says(one.agent, "first", 1);
-	assert_says(one.agent, "work", 2);
-	assert_session(one.agent, agent_main(one.agent), 2, 3);
+	assert_says(resident.agent, "first", 1);
+	assert_says(resident.agent, "work", 2);
+	assert_session(resident.agent, agent_main(resident.agent), 2, 3);
 }
 
 static void a_turn_that_resumes_has_its_own_tokens_alone(void **state)
 {
 	(void)state;
 	/* As another process would. */
-	sba_agent_close(one.agent);
-	one.agent = agent_open(one.box, script);
-	assert_says(one.agent, "second", 1);
-	assert_session(one.agent, agent_main(one.agent), 3, 4);
+	sba_agent_close(resident.agent);
+	resident.agent = agent_open(resident.box, script);
+	assert_says(resident.agent, "second", 1);
+	assert_session(resident.agent, agent_main(resident.agent), 3, 4);
 }
 
 static void a_turn_aside_has_its_own_tokens_and_adds_none(void **state)
 {
 	(void)state;
-	assert_turn(one.agent, &(struct sba_turn_options){ .prompt = "aside", .aside = true }, 1);
-	assert_says(one.agent, "third", 1);
-	assert_session(one.agent, agent_main(one.agent), 4, 5);
+	assert_turn(resident.agent, &(struct sba_turn_options){ .prompt = "aside", .aside = true },
+		    1);
+	assert_says(resident.agent, "third", 1);
+	assert_session(resident.agent, agent_main(resident.agent), 4, 5);
 }
 
 static void a_copys_turn_has_its_own_tokens_and_its_sum_begins_with_the_past(void **state)
@@ -126,17 +112,17 @@ static void a_copys_turn_has_its_own_tokens_and_its_sum_begins_with_the_past(voi
 	char first[SBA_SESSION_NAME_MAX], copy[SBA_SESSION_NAME_MAX];
 	struct sba_error err = { 0 };
 	(void)state;
-	snprintf(first, sizeof(first), "%s", agent_main(one.agent));
-	if (sba_sessions_copy(one.agent, NULL, copy, &err) < 0 ||
-	    sba_sessions_use(one.agent, copy, &err) < 0)
+	snprintf(first, sizeof(first), "%s", agent_main(resident.agent));
+	if (sba_sessions_copy(resident.agent, NULL, copy, &err) < 0 ||
+	    sba_sessions_use(resident.agent, copy, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
-	assert_says(one.agent, "in the copy", 1);
-	assert_session(one.agent, copy, 5, 6);
-	assert_session(one.agent, first, 4, 5);
-	if (sba_sessions_use(one.agent, first, &err) < 0)
+	assert_says(resident.agent, "in the copy", 1);
+	assert_session(resident.agent, copy, 5, 6);
+	assert_session(resident.agent, first, 4, 5);
+	if (sba_sessions_use(resident.agent, first, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
-	assert_says(one.agent, "back", 1);
-	assert_session(one.agent, first, 5, 6);
+	assert_says(resident.agent, "back", 1);
+	assert_session(resident.agent, first, 5, 6);
 }
 
 static void a_childs_turn_has_its_own_tokens_and_its_sum_begins_with_the_past(void **state)
@@ -144,13 +130,13 @@ static void a_childs_turn_has_its_own_tokens_and_its_sum_begins_with_the_past(vo
 	struct sba_sandbox *box = NULL;
 	struct sba_error err = { 0 };
 	(void)state;
-	if (sba_agent_fork(one.agent, NULL, &box, NULL, &err) < 0)
+	if (sba_agent_fork(resident.agent, NULL, &box, NULL, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
 	struct sba_agent *child = agent_open(box, script);
 	assert_says(child, "a child's", 1);
 	assert_says(child, "work", 2);
 	assert_session(child, agent_main(child), 7, 9);
-	assert_session(one.agent, agent_main(one.agent), 5, 6);
+	assert_session(resident.agent, agent_main(resident.agent), 5, 6);
 	sba_agent_close(child);
 	live_remove(box);
 }
@@ -164,5 +150,5 @@ int main(void)
 		CHECK(a_copys_turn_has_its_own_tokens_and_its_sum_begins_with_the_past),
 		CHECK(a_childs_turn_has_its_own_tokens_and_its_sum_begins_with_the_past),
 	};
-	return agents_run(tests, begin, end);
+	return agents_run(tests, begin, agent_move_out);
 }

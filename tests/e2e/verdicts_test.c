@@ -27,25 +27,10 @@ static const char script[] =
 	"\"chunk\":5,\"delay_ms\":50}]},"
 	"{\"match\":{\"any\":true},\"steps\":[{\"text\":\"noted\"}]}]}";
 
-static struct {
-	struct sba_sandbox *box;
-	struct sba_agent *agent;
-} one;
-
 static int begin(void **state)
 {
 	(void)state;
-	one.box = agent_sandbox();
-	one.agent = agent_open(one.box, script);
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	sba_agent_close(one.agent);
-	live_remove(one.box);
-	one.box = NULL;
+	agent_move_in(script);
 	return 0;
 }
 
@@ -72,8 +57,8 @@ static void assert_verdict(struct sba_agent *a, const struct sba_turn_options *o
 }
 
 #define assert_ends(text, verdict, words)                                                          \
-	assert_verdict(one.agent, &(struct sba_turn_options){ .prompt = text }, NULL, verdict,     \
-		       words)
+	assert_verdict(resident.agent, &(struct sba_turn_options){ .prompt = text }, NULL,         \
+		       verdict, words)
 
 /* ---- what is tested, for each ---- */
 
@@ -103,14 +88,14 @@ static void a_turn_beyond_its_time_has_timed_out(void **state)
 {
 	const struct sba_turn_options o = { .prompt = "slow", .timeout_ms = 4000 };
 	(void)state;
-	assert_verdict(one.agent, &o, NULL, SBA_VERDICT_TIMEOUT, "its time was over");
+	assert_verdict(resident.agent, &o, NULL, SBA_VERDICT_TIMEOUT, "its time was over");
 }
 
 static void a_turn_that_is_interrupted_is_canceled(void **state)
 {
 	const struct sba_turn_options o = { .prompt = "slow" };
 	(void)state;
-	assert_verdict(one.agent, &o, sba_turn_cancel, SBA_VERDICT_CANCELED, "interrupted");
+	assert_verdict(resident.agent, &o, sba_turn_cancel, SBA_VERDICT_CANCELED, "interrupted");
 }
 
 /* A second request is one too many, whatever the CLI tells of the refusal. */
@@ -130,7 +115,7 @@ static void a_turn_beyond_its_budget_says_so(void **state)
 					     .key = "a-key-of-the-tests",
 					     .model = "some-model",
 					     .max_requests = 1 };
-	if (sba_agent_open(one.box, &o, &a, &err) < 0)
+	if (sba_agent_open(resident.box, &o, &a, &err) < 0)
 		fail_msg("%s: %s", agent.name, err.text);
 	assert_verdict(a, &(struct sba_turn_options){ .prompt = "work" }, NULL, SBA_VERDICT_BUDGET,
 		       "budget of requests");
@@ -141,7 +126,7 @@ static void a_turn_beyond_its_budget_says_so(void **state)
 static void break_the_sandbox(struct sba_turn *t)
 {
 	(void)t;
-	live_kill_container(sba_sandbox_container(one.box));
+	live_kill_container(sba_sandbox_container(resident.box));
 }
 
 /* The last of the group: nothing comes after it. */
@@ -149,8 +134,8 @@ static void a_sandbox_that_dies_is_told_as_broken(void **state)
 {
 	(void)state;
 	assert_ends("hello again", SBA_VERDICT_OK, NULL);
-	assert_verdict(one.agent, &(struct sba_turn_options){ .prompt = "slow" }, break_the_sandbox,
-		       SBA_VERDICT_SANDBOX_BROKEN, NULL);
+	assert_verdict(resident.agent, &(struct sba_turn_options){ .prompt = "slow" },
+		       break_the_sandbox, SBA_VERDICT_SANDBOX_BROKEN, NULL);
 }
 
 int main(void)
@@ -164,5 +149,5 @@ int main(void)
 		CHECK(a_turn_beyond_its_budget_says_so),
 		CHECK(a_sandbox_that_dies_is_told_as_broken),
 	};
-	return agents_run(tests, begin, end);
+	return agents_run(tests, begin, agent_move_out);
 }

@@ -118,6 +118,23 @@ struct sba_agent *agent_open(struct sba_sandbox *s, const char *script)
 	return a;
 }
 
+struct agent_resident resident;
+
+void agent_move_in(const char *script)
+{
+	resident.box = agent_sandbox();
+	resident.agent = agent_open(resident.box, script);
+}
+
+int agent_move_out(void **state)
+{
+	(void)state;
+	sba_agent_close(resident.agent);
+	live_remove(resident.box);
+	resident.box = NULL;
+	return 0;
+}
+
 char *agent_say(struct sba_agent *a, const struct sba_turn_options *options)
 {
 	struct sba_turn *t = NULL;

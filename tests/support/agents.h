@@ -35,6 +35,14 @@ void agent_program(struct live_child *c, const char *const *argv);
 struct sba_sandbox *agent_sandbox(void);
 /* Of that script; the caller closes it. */
 struct sba_agent *agent_open(struct sba_sandbox *s, const char *script);
+/* Both, for a group whose checks build on each other: what its setup calls, and its
+ * teardown. */
+extern struct agent_resident {
+	struct sba_sandbox *box;
+	struct sba_agent *agent;
+} resident;
+void agent_move_in(const char *script);
+int agent_move_out(void **state);
 /* One turn to its end, which must be OK; the answer, which the caller frees. */
 char *agent_say(struct sba_agent *a, const struct sba_turn_options *o);
 /* The answer has these words and not those; NULL: any. */

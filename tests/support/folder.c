@@ -14,7 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FOLDERS_MAX = 256, PATH_LEN = 64, PARENT_LEN_MAX = 32 };
+#include "base/base.h"
+#include "base/limits.h"
+
+enum { FOLDERS_MAX = 256, PATH_LEN = 64, PARENT_LEN_MAX = 32, SHELL_MS = 120 * 1000 };
 
 static struct {
 	pthread_mutex_t lock;
@@ -90,4 +93,26 @@ void test_folder_remove(const char *path)
 			made.path[i][0] = '\0';
 	}
 	pthread_mutex_unlock(&made.lock);
+}
+
+int test_folder_sh(const char *path, const char *script)
+{
+	char command[4000];
+	snprintf(command, sizeof(command),
+		 "set -e; cd '%s'; export GIT_CONFIG_NOSYSTEM=1 HOME='%s' GIT_AUTHOR_NAME=a "
+		 "GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; %s",
+		 path, path, script);
+	const char *const argv[] = { "sh", "-c", command, NULL };
+	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
+	struct sba_error err = { 0 };
+	int status = -1;
+	if (sba_child_run(argv, NULL, sba_until_in(SHELL_MS), &out, &status, &err) < 0)
+		fail_msg("%s", err.text);
+	return status;
+}
+
+void test_folder_must_sh(const char *path, const char *script)
+{
+	if (test_folder_sh(path, script) != 0)
+		fail_msg("failed: %s", script);
 }

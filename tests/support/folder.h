@@ -14,4 +14,9 @@ void test_folder(char *ret, size_t size, const char *word);
 /* Removes it with all that is in it. */
 void test_folder_remove(const char *path);
 
+/* A script of sh there, as somebody who has an identity for git and no settings: its
+ * status; and one that must succeed. */
+int test_folder_sh(const char *path, const char *script);
+void test_folder_must_sh(const char *path, const char *script);
+
 #endif

@@ -62,24 +62,12 @@ static char folder[200], here[256], there[256];
 
 static int sh(const char *script)
 {
-	char command[4000];
-	snprintf(command, sizeof(command),
-		 "set -e; cd '%s'; export GIT_CONFIG_NOSYSTEM=1 HOME='%s' GIT_AUTHOR_NAME=a "
-		 "GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; %s",
-		 folder, folder, script);
-	const char *const argv[] = { "sh", "-c", command, NULL };
-	SBA_BUF struct sba_buf out = SBA_BUF_INIT(SBA_MIB);
-	struct sba_error err = { 0 };
-	int status = -1;
-	if (sba_child_run(argv, NULL, sba_until_in(LIMIT_MS), &out, &status, &err) < 0)
-		fail_msg("%s", err.text);
-	return status;
+	return test_folder_sh(folder, script);
 }
 
 static void must_sh(const char *script)
 {
-	if (sh(script) != 0)
-		fail_msg("failed: %s", script);
+	test_folder_must_sh(folder, script);
 }
 
 static int begin(void **state)
