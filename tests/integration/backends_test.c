@@ -424,6 +424,13 @@ static void programs_and_temporary_folders_are_found(void **state)
 	assert_int_equal(sba_sandbox_tempdir(s, &dir, &err), 0);
 	assert_int_equal(sba_sandbox_stat(s, dir, &st, &err), 0);
 	assert_int_equal(st.mode, S_IFDIR | 0700);
+	/* Some of them are this host. */
+	struct sba_run_result r = { 0 };
+	const char *const remove[] = { "rmdir", dir, NULL };
+	const struct sba_run_options o = { .argv = remove };
+	assert_int_equal(sba_sandbox_run(s, &o, &r, &err), 0);
+	assert_int_equal(sba_exit_status(&r.exit), 0);
+	sba_run_result_fini(&r);
 }
 
 /* ---- agents ---- */
