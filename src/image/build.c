@@ -86,33 +86,57 @@ static int build_line(void *user, const json_t *line)
  * says what it is. */
 static void local_debian(const char *pinned, char ret[SBA_REF_MAX])
 {
-	const char *colon = strrchr(pinned, ':');
-	const char *codename = colon ? colon + 1 : "stable";
+	struct sba_reference ref = { 0 };
+	const char *codename =
+		sba_reference_parse(pinned, &ref, NULL) == 0 && *ref.tag ? ref.tag : "stable";
 	snprintf(ret, SBA_REF_MAX, SBA_OWN_REPOSITORY ":debian-%.*s-local",
 		 (int)strcspn(codename, "-"), codename);
 }
 
-/* The Debian image to build on: the pinned one if it is here, else the local
- * one if that is here, else the pinned one is pulled. */
+static int pull_debian(struct build *b, const char *ref, struct sba_error *err)
+{
+	int rc = sba_image_ref_has_registry(ref)
+			 ? sba_image_fetch(b->engine, ref, ref, b->options, err)
+			 : sba_image_pull(b->engine, ref, NULL, NULL, NULL,
+					  sba_engine_until(b->engine, SBA_IMAGE_WORK_MS), err);
+	if (rc == 0)
+		return 0;
+	return strchr(ref, '@')
+		       ? sba_hint(err, rc, "base_image in versions.json pins it by its digest")
+		       : sba_hint(
+				 err, rc,
+				 "no registry within reach?  ci/bootstrap makes a base of its own");
+}
+
+/* 1: `ret` is here. */
+static int try_debian(struct build *b, const char *ref, char ret[SBA_REF_MAX],
+		      struct sba_error *err)
+{
+	int here = sba_image_present(b->engine, ref, err);
+	if (here > 0)
+		snprintf(ret, SBA_REF_MAX, "%s", ref);
+	return here;
+}
+
+/* Nothing stands in for what is pinned by its digest, and the digest is all of its name
+ * then: Podman takes none with a tag beside it. Else the local one is as good. */
 static int find_debian(struct build *b, char ret[SBA_REF_MAX], struct sba_error *err)
 {
 	const char *pinned = sba_json_str(b->images->json, "base_image");
-	snprintf(ret, SBA_REF_MAX, "%s", pinned);
-	int here = sba_image_present(b->engine, ret, err);
-	if (here != 0)
-		return here < 0 ? here : 0;
-	local_debian(pinned, ret);
-	here = sba_image_present(b->engine, ret, err);
-	if (here != 0)
-		return here < 0 ? here : 0;
-	snprintf(ret, SBA_REF_MAX, "%s", pinned);
-	int rc = sba_image_ref_has_registry(pinned)
-			 ? sba_image_fetch(b->engine, pinned, pinned, b->options, err)
-			 : sba_image_pull(b->engine, pinned, NULL, NULL, NULL,
-					  sba_engine_until(b->engine, SBA_IMAGE_WORK_MS), err);
-	if (rc < 0)
-		sba_hint(err, rc,
-			 "no registry within reach?  ci/bootstrap makes a base of its own");
+	const char *digest = strchr(pinned, '@');
+	char name[SBA_REF_MAX], local[SBA_REF_MAX];
+	snprintf(name, sizeof(name), "%s", pinned);
+	local_debian(pinned, local);
+	int rc = digest ? sba_image_by_digest(pinned, digest + 1, name, err) : 0;
+	if (rc == 0)
+		rc = try_debian(b, name, ret, err);
+	if (rc == 0 && !digest)
+		rc = try_debian(b, local, ret, err);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	rc = pull_debian(b, name, err);
+	if (rc == 0)
+		memcpy(ret, name, sizeof(name));
 	return rc;
 }
 
@@ -208,6 +232,7 @@ static int make_labels(const struct build *b, const char *debian, json_t **ret,
 		       struct sba_error *err)
 {
 	bool base = strcmp(b->name, "base") == 0;
+	const char *digest = base ? strchr(debian, '@') : NULL;
 	const char *date = sba_json_str(b->images->json, "image_date");
 	const char *version = base ? date : sba_images_version(b->images, b->name);
 	char created[32], title[128], about[256];
@@ -221,6 +246,11 @@ static int make_labels(const struct build *b, const char *debian, json_t **ret,
 			 LABEL "description", about, LABEL "version", version, LABEL "created",
 			 created, LABEL "ref.name", sba_images_ref(b->images, b->name),
 			 LABEL "base.name", base ? debian : sba_images_ref(b->images, "base"));
+	if (*ret && digest &&
+	    json_object_set_new(*ret, LABEL "base.digest", json_string(digest + 1)) < 0) {
+		json_decref(*ret);
+		*ret = NULL;
+	}
 	return *ret ? 0 : sba_fail_nomem(err);
 }
 

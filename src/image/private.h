@@ -28,6 +28,9 @@ int sba_image_get(struct sba_engine *e, const char *ref, json_t **ret,
 /* Pulls it with the credentials that the options lead to; progress calls it `shown`. */
 int sba_image_fetch(struct sba_engine *e, const char *ref, const char *shown,
 		    const struct sba_image_options *options, struct sba_error *err) SBA_MUST_CHECK;
+/* "host/repo@sha256:…" of "host/repo:tag", or of one with another digest. */
+int sba_image_by_digest(const char *ref, const char *digest, char ret[SBA_REF_MAX],
+			struct sba_error *err) SBA_MUST_CHECK;
 /* True if a reference names a registry, so that it can be pulled at all. */
 bool sba_image_ref_has_registry(const char *ref);
 /* Progress of one image; NULL-safe. */

@@ -13,13 +13,13 @@ struct settling {
 	const char *locked; /* the digest */
 };
 
-/* "host/repo@sha256:…" of "host/repo:tag". */
-static int by_digest(const struct settling *s, char ret[SBA_REF_MAX], struct sba_error *err)
+int sba_image_by_digest(const char *ref, const char *digest, char ret[SBA_REF_MAX],
+			struct sba_error *err)
 {
-	const char *ref = s->wanted->ref;
-	const char *slash = strrchr(ref, '/'), *colon = strchr(slash ? slash : ref, ':');
-	int len = colon ? (int)(colon - ref) : (int)strlen(ref);
-	if ((size_t)snprintf(ret, SBA_REF_MAX, "%.*s@%s", len, ref, s->locked) >= SBA_REF_MAX)
+	const char *slash = strrchr(ref, '/');
+	const char *last = slash ? slash : ref;
+	int len = (int)(last - ref) + (int)strcspn(last, ":@");
+	if ((size_t)snprintf(ret, SBA_REF_MAX, "%.*s@%s", len, ref, digest) >= SBA_REF_MAX)
 		return sba_fail(err, SBA_EINVAL, "image '%s': name too long", ref);
 	return 0;
 }
@@ -70,7 +70,7 @@ static int pull(const struct settling *s, json_t **ret_image, struct sba_error *
 {
 	char ref[SBA_REF_MAX];
 	struct sba_error why;
-	int rc = by_digest(s, ref, err);
+	int rc = sba_image_by_digest(s->wanted->ref, s->locked, ref, err);
 	if (rc == 0)
 		rc = sba_image_fetch(s->engine, ref, s->wanted->ref, s->wanted->options, err);
 	if (rc == 0)
@@ -94,7 +94,7 @@ static int settle_locked(const struct settling *s, struct sba_image_settled *ret
 	const struct sba_image_wanted *w = s->wanted;
 	SBA_JSON json_t *image = NULL;
 	char digest[SBA_REF_MAX];
-	int rc = by_digest(s, digest, err);
+	int rc = sba_image_by_digest(w->ref, s->locked, digest, err);
 	if (rc < 0)
 		return rc;
 	rc = SBA_ENOTFOUND;

@@ -45,6 +45,18 @@ static bool is_ref_part(const char *s, bool repository)
 	return true;
 }
 
+/* NAME:TAG, and behind it @sha256:… where it is pinned by digest. */
+static int check_base(const char *file, const char *value, struct sba_error *err)
+{
+	struct sba_reference ref;
+	struct sba_error why;
+	return sba_reference_parse(value, &ref, &why) == 0 && *ref.tag
+		       ? 0
+		       : sba_fail(err, SBA_ECONFIG,
+				  "%s: base_image: '%s' is not NAME:TAG or NAME:TAG@sha256:DIGEST",
+				  file, value);
+}
+
 static int check_value(const char *file, const char *key, const char *value, struct sba_error *err)
 {
 	if (!value)
@@ -52,7 +64,9 @@ static int check_value(const char *file, const char *key, const char *value, str
 	if (strcmp(key, "image_date") == 0 && !is_date(value))
 		return sba_fail(err, SBA_ECONFIG, "%s: image_date: '%s' is no date (YYYYMMDD)",
 				file, value);
-	bool repository = strcmp(key, "docker_repository") == 0 || strcmp(key, "base_image") == 0;
+	if (strcmp(key, "base_image") == 0)
+		return check_base(file, value, err);
+	bool repository = strcmp(key, "docker_repository") == 0;
 	if (!is_ref_part(value, repository))
 		return sba_fail(err, SBA_ECONFIG, "%s: %s: '%s' cannot be part of an image's name",
 				file, key, value);

@@ -135,6 +135,41 @@ static void a_value_that_cannot_be_in_a_name_is_refused(void **state)
 	wrong("{\"base_image\":\"-x\"}", "'-x'");
 }
 
+static void with_base(const char *base, bool good)
+{
+	char json[512];
+	struct sba_images *images = NULL;
+	snprintf(json, sizeof(json),
+		 "{\"docker_repository\":\"r\",\"image_date\":\"20261129\",\"base_image\":\"%s\"}",
+		 base);
+	if (!good) {
+		wrong(json, "base_image");
+		return;
+	}
+	assert_int_equal(sba_images_open(json, "file.json", &images, NULL), 0);
+	sba_images_close(images);
+}
+
+static void the_base_may_be_pinned_by_a_digest_that_can_be_one(void **state)
+{
+	(void)state;
+	const char *digest =
+		"@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	char base[256];
+	with_base("debian:bookworm-slim", true);
+	snprintf(base, sizeof(base), "debian:bookworm-slim%s", digest);
+	with_base(base, true);
+	snprintf(base, sizeof(base), "h:5000/team/debian:bookworm-slim%s", digest);
+	with_base(base, true);
+	snprintf(base, sizeof(base), "debian%s", digest);
+	with_base(base, false);
+	base[strlen(base) - 1] = '\0';
+	with_base(base, false);
+	with_base("debian:x@sha256:", false);
+	with_base("debian:x@md5:0123456789abcdef", false);
+	with_base("debian", false);
+}
+
 #define HASH                                                                                       \
 	"sha512-q/t/3p2CTxOT9y2kvjesb/LZab2+1eqlhhWA02Be6mjTtmYtNBcBsrI5yDo4Fw7ZSPBW2oyMIGMNRqiK"  \
 	"QjiAWw=="
@@ -233,6 +268,7 @@ int main(void)
 		cmocka_unit_test_setup(an_agent_without_a_version_has_no_image, prepare),
 		cmocka_unit_test_setup(a_value_of_another_type_is_named, prepare),
 		cmocka_unit_test_setup(a_value_that_cannot_be_in_a_name_is_refused, prepare),
+		cmocka_unit_test_setup(the_base_may_be_pinned_by_a_digest_that_can_be_one, prepare),
 		cmocka_unit_test_setup(
 			a_package_is_pinned_by_its_hash_for_one_architecture_or_for_all, prepare),
 		cmocka_unit_test_setup(a_hash_that_cannot_be_one_is_refused, prepare),

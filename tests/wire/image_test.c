@@ -237,6 +237,47 @@ static void never_is_never(void **state)
 	stop();
 }
 
+/* ---- the base ---- */
+
+#define BASE "/images/r%3Abase-20260101/json "
+
+static int make_base(struct sba_error *err)
+{
+	struct sba_images *images = NULL;
+	assert_int_equal(sba_images_open("{\"docker_repository\":\"r\",\"image_date\":\"20260101\","
+					 "\"base_image\":\"h:5000/x:bookworm@" LOCKED "\"}",
+					 "v", &images, NULL),
+			 0);
+	int rc = sba_image_make(engine, images, "base", NULL, err);
+	sba_images_close(images);
+	return rc;
+}
+
+static void what_is_built_on_is_the_pinned_digest(void **state)
+{
+	struct sba_error err = { 0 };
+	START({ .path = BASE, MISSING }, { .path = THERE, OK("{\"Id\":\"" CONFIG "\"}") },
+	      { .method = "POST", .path = "/build?", OK("{\"aux\":{\"ID\":\"" OTHER "\"}}\n") });
+	if (make_base(&err) < 0)
+		fail_msg("%s", err.text);
+	const char *seen = fake_engine_seen(fake, 2);
+	assert_non_null(strstr(seen, "buildargs=%7B%22BASE%22%3A%22h%3A5000%2Fx%40sha256%3A1111"));
+	assert_non_null(strstr(seen, "base.digest%22%3A%22sha256%3A1111"));
+	stop();
+}
+
+static void nothing_stands_in_for_a_base_pinned_by_its_digest(void **state)
+{
+	struct sba_error err = { 0 };
+	START({ .path = BASE, MISSING }, { .path = THERE, MISSING },
+	      { .method = "POST",
+		.path = PULL,
+		OK("{\"errorDetail\":{\"message\":\"no route\"},\"error\":\"no route\"}\n") });
+	assert_int_equal(make_base(&err), SBA_EIMAGE);
+	assert_says(&err, "no route", "pins it by its digest");
+	stop();
+}
+
 /* ---- removing ---- */
 
 static void only_ours_and_only_unused_are_removed(void **state)
@@ -274,6 +315,8 @@ int main(void)
 		cmocka_unit_test(a_pull_that_brings_another_image_is_refused),
 		cmocka_unit_test(another_image_is_refused_unless_it_was_built_here),
 		cmocka_unit_test(never_is_never),
+		cmocka_unit_test(what_is_built_on_is_the_pinned_digest),
+		cmocka_unit_test(nothing_stands_in_for_a_base_pinned_by_its_digest),
 		cmocka_unit_test(only_ours_and_only_unused_are_removed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
