@@ -73,6 +73,9 @@ static void *run(void *user)
 	struct sba_ahead *a = user;
 	pthread_mutex_lock(&a->lock);
 	while (await_room(a) == 0) {
+		/* The same few pages again, as long as the reader keeps up. */
+		if (a->len == 0)
+			a->at = 0;
 		size_t room, tail = tail_of(a, &room);
 		struct sba_error err = { 0 };
 		/* Nobody else touches the part of the ring that is free, nor the body. */
@@ -147,7 +150,10 @@ ssize_t sba_ahead_read(struct sba_ahead *a, void *buf, size_t size, struct sba_e
 	} else if (a->len > 0) {
 		size_t n = a->len < size ? a->len : size;
 		n = n < SBA_AHEAD_MAX - a->at ? n : SBA_AHEAD_MAX - a->at;
+		/* Nobody else touches the part of the ring that is filled. */
+		pthread_mutex_unlock(&a->lock);
 		memcpy(buf, a->data + a->at, n);
+		pthread_mutex_lock(&a->lock);
 		a->at = (a->at + n) % SBA_AHEAD_MAX;
 		a->len -= n;
 		rc = (ssize_t)n;
