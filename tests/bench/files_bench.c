@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files out of a sandbox and into it by `cp`, against `docker cp` and against the
- * engine's stream read and thrown away, in turns; one small file by a kept
- * handle against `docker exec cat`; and the anonymous memory of each.
+ * engine's stream read and thrown away, or a tar that is ready sent to it, in turns; one small file
+ * by a kept handle against `docker exec cat`; and the anonymous memory of each.
  *
  * usage: files_bench PROGRAM IMAGE
  */
@@ -37,9 +37,11 @@ static struct bench_series series[WORKS][WAYS] = {
 		       { .name = "files_out_many.raw", .unit = "ms" },
 		       { .name = "files_out_many.kept", .unit = "ms" } },
 	[IN_BIG] = { { .name = "files_in_big.ours", .unit = "ms" },
-		     { .name = "files_in_big.docker", .unit = "ms" } },
+		     { .name = "files_in_big.docker", .unit = "ms" },
+		     { .name = "files_in_big.raw", .unit = "ms" } },
 	[IN_MANY] = { { .name = "files_in_many.ours", .unit = "ms" },
-		      { .name = "files_in_many.docker", .unit = "ms" } },
+		      { .name = "files_in_many.docker", .unit = "ms" },
+		      { .name = "files_in_many.raw", .unit = "ms" } },
 };
 static struct bench_series small_read = { .name = "files_read.ours", .unit = "ms" };
 static struct bench_series small_write = { .name = "files_write.ours", .unit = "ms" };
@@ -97,7 +99,45 @@ static void by_docker(struct world *w, enum work work)
 	bench_spawn(argv);
 }
 
-static void by_hand(struct world *w, enum work work)
+static void must_write(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, data, len);
+		if (n <= 0)
+			bench_die("raw request: %s", strerror(errno));
+		data += n;
+		len -= (size_t)n;
+	}
+}
+
+/* The tar that lies ready, by the request that every client must send. */
+static void raw_in(struct world *w, enum work work)
+{
+	static char piece[256 * 1024];
+	struct bench_raw raw;
+	char path[PATH_SIZE], request[PATH_SIZE];
+	struct stat st;
+	ssize_t n;
+	snprintf(path, sizeof(path), "%s/%s.tar", w->dir, here[work]);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		bench_die("%s: %s", path, strerror(errno));
+	bench_raw_open(&raw);
+	int len = snprintf(request, sizeof(request),
+			   "PUT /containers/%s/archive?path=%s HTTP/1.1\r\nHost: x\r\n"
+			   "Connection: close\r\nContent-Length: %lld\r\n\r\n",
+			   w->container, inside[work], (long long)st.st_size);
+	must_write(raw.fd, request, (size_t)len);
+	while ((n = read(fd, piece, sizeof(piece))) > 0)
+		must_write(raw.fd, piece, (size_t)n);
+	close(fd);
+	n = read(raw.fd, piece, sizeof(piece));
+	if (n < 12 || memcmp(piece, "HTTP/1.1 200", 12) != 0)
+		bench_die("raw upload: %.*s", (int)(n > 0 ? n : 0), piece);
+	bench_raw_close(&raw);
+}
+
+static void raw_out(struct world *w, enum work work)
 {
 	static char piece[256 * 1024];
 	struct bench_raw raw;
@@ -109,13 +149,17 @@ static void by_hand(struct world *w, enum work work)
 			   "GET /containers/%s/archive?path=%s HTTP/1.1\r\nHost: x\r\n"
 			   "Connection: close\r\n\r\n",
 			   w->container, inside[work]);
-	if (write(raw.fd, request, (size_t)len) != len)
-		bench_die("raw request: %s", strerror(errno));
+	must_write(raw.fd, request, (size_t)len);
 	while ((n = read(raw.fd, piece, sizeof(piece))) > 0)
 		total += (uint64_t)n;
 	if (n < 0 || total < (uint64_t)MANY * SMALL)
 		bench_die("raw stream: %llu bytes", (unsigned long long)total);
 	bench_raw_close(&raw);
+}
+
+static void by_hand(struct world *w, enum work work)
+{
+	(here[work] ? raw_in : raw_out)(w, work);
 }
 
 /* By a handle that has its channel. */
@@ -140,7 +184,7 @@ static void clean(struct world *w, enum work work)
 {
 	char path[PATH_SIZE];
 	if (here[work]) {
-		/* Each of the two ways leaves files of another owner. */
+		/* The ways leave files of another owner. */
 		in_sandbox(w, "1000", "rm -rf /tmp/bench/in/* 2>/dev/null; true");
 		in_sandbox(w, "0", "rm -rf /tmp/bench/in/*");
 		return;
@@ -151,10 +195,15 @@ static void clean(struct world *w, enum work work)
 		bench_die("%s: %s", path, strerror(errno));
 }
 
+static int ways_of(enum work work)
+{
+	return here[work] ? KEPT : WAYS;
+}
+
 /* Each way once, another one first in each round. */
 static void round_of(struct world *w, enum work work, int number)
 {
-	int n = here[work] ? 2 : WAYS;
+	int n = ways_of(work);
 	for (int i = 0; i < n; i++) {
 		int way = (number + i) % n;
 		clean(w, work);
@@ -243,6 +292,14 @@ static void make_file(const char *path, size_t size)
 	close(fd);
 }
 
+static void make_tar(struct world *w, const char *name)
+{
+	char path[PATH_SIZE];
+	const char *const argv[] = { "tar", "-C", w->dir, "-cf", path, name, NULL };
+	snprintf(path, sizeof(path), "%s/%s.tar", w->dir, name);
+	bench_spawn(argv);
+}
+
 static void prepare(struct world *w)
 {
 	char path[PATH_SIZE], script[PATH_SIZE];
@@ -257,6 +314,8 @@ static void prepare(struct world *w)
 		snprintf(path, sizeof(path), "%s/many/f%05d", w->dir, i);
 		make_file(path, SMALL);
 	}
+	make_tar(w, "big");
+	make_tar(w, "many");
 	snprintf(path, sizeof(path), "%s/out", w->dir);
 	mkdir(path, 0755);
 	snprintf(script, sizeof(script),
@@ -285,7 +344,7 @@ static void measure(struct world *w)
 static void print(void)
 {
 	for (int work = 0; work < WORKS; work++) {
-		for (int way = 0; way < (here[work] ? 2 : WAYS); way++)
+		for (int way = 0; way < ways_of((enum work)work); way++)
 			bench_print(&series[work][way]);
 	}
 	bench_print(&small_read);
