@@ -227,7 +227,7 @@ void sba_agent_close(struct sba_agent *a)
 	if (!a)
 		return;
 	sba_agent_screen_close(a);
-	sba_ahead_end(&a->ahead);
+	sba_early_save_end(&a->early);
 	sba_audit_close(a->audit);
 	sba_model_close(a->model);
 	sba_relay_close(a->relay);

@@ -21,7 +21,7 @@ struct sba_secrets {
 };
 
 /* A writing of the state that is under way, or was. */
-struct sba_ahead {
+struct sba_early_save {
 	struct sba_sandbox *sandbox;
 	pthread_t thread;
 	bool running;
@@ -54,7 +54,7 @@ struct sba_agent {
 	char files[SBA_FILES_MARK]; /* which of the driver's files are in the sandbox */
 	char *home;                 /* of the sandbox's user; NULL: not asked yet */
 	json_t *memory;             /* of sessions, by id, the last used one last; NULL: none */
-	struct sba_ahead ahead;
+	struct sba_early_save early;
 	struct sba_lock *screen_lock; /* while a screen is open */
 	bool screen_model;            /* its way to the model is open */
 };
@@ -77,8 +77,8 @@ int sba_agent_set_session(struct sba_agent *a, const char *session, const struct
 int sba_agent_save_turn(struct sba_agent *a, const char *kept, const struct sba_usage *usage,
 			struct sba_error *err) SBA_MUST_CHECK;
 /* Begins to write what that would, after so many turns. Whatever changes the state, and
- * sba_ahead_end(), waits for it; the same again is then no work. */
-void sba_agent_save_ahead(struct sba_agent *a, int64_t turns, const char *kept,
+ * sba_early_save_end(), waits for it; the same again is then no work. */
+void sba_agent_save_early(struct sba_agent *a, int64_t turns, const char *kept,
 			  const struct sba_usage *usage);
 /* All zero for a session that nothing is remembered of; the caller frees .kept. */
 int sba_agent_recall(const struct sba_agent *a, const char *session, struct sba_memory *ret,
@@ -90,12 +90,12 @@ int sba_agent_remember(struct sba_agent *a, const char *session, const struct sb
 int sba_agent_write_state(struct sba_sandbox *s, const char *text,
 			  struct sba_error *err) SBA_MUST_CHECK;
 
-/* ---- ahead.c ---- */
+/* ---- early_save.c ---- */
 
-void sba_ahead_begin(struct sba_ahead *h, struct sba_sandbox *s, char *take_text);
+void sba_early_save_begin(struct sba_early_save *h, struct sba_sandbox *s, char *take_text);
 /* Waits for what is under way, and forgets it. Whether that text was written. */
-bool sba_ahead_has(struct sba_ahead *h, const char *text);
-void sba_ahead_end(struct sba_ahead *h);
+bool sba_early_save_has(struct sba_early_save *h, const char *text);
+void sba_early_save_end(struct sba_early_save *h);
 
 /* ---- command.c ---- */
 

@@ -164,7 +164,7 @@ static int write_state(struct sba_agent *a, const struct state *to, struct sba_e
 	int rc = 0;
 	if (!text)
 		return sba_fail_nomem(err);
-	if (!a->one_turn && !sba_ahead_has(&a->ahead, text))
+	if (!a->one_turn && !sba_early_save_has(&a->early, text))
 		rc = sba_agent_write_state(a->sandbox, text, err);
 	if (rc < 0)
 		return rc;
@@ -230,7 +230,7 @@ int sba_agent_save_turn(struct sba_agent *a, const char *kept, const struct sba_
 	return rc;
 }
 
-void sba_agent_save_ahead(struct sba_agent *a, int64_t turns, const char *kept,
+void sba_agent_save_early(struct sba_agent *a, int64_t turns, const char *kept,
 			  const struct sba_usage *usage)
 {
 	struct sba_memory m = { 0 };
@@ -243,5 +243,5 @@ void sba_agent_save_ahead(struct sba_agent *a, int64_t turns, const char *kept,
 	free(m.kept);
 	/* Without memory for it now it is written at the end. */
 	if (text)
-		sba_ahead_begin(&a->ahead, a->sandbox, sba_move(&text));
+		sba_early_save_begin(&a->early, a->sandbox, sba_move(&text));
 }

@@ -30,7 +30,7 @@ static void feed_line(struct sba_turn *t, const char *line, size_t len)
 		t->done_ms = 0;
 	} else if (!t->done_ms) {
 		t->done_ms = sba_now_ms();
-		sba_turn_keep_ahead(t);
+		sba_turn_keep_early(t);
 	}
 }
 

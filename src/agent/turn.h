@@ -85,7 +85,7 @@ bool sba_turn_is_idle(struct sba_turn *t, int64_t now, int64_t *ret_next);
 void sba_turn_keep_session(struct sba_turn *t);
 /* What will be kept at the end, as far as it is known now: at the beginning of a turn
  * whose CLI tells nothing, and once it has said its last word. */
-void sba_turn_keep_ahead(struct sba_turn *t);
+void sba_turn_keep_early(struct sba_turn *t);
 /* What the sandbox has lost to its limits, each told once. */
 void sba_turn_tell_losses(struct sba_turn *t, int64_t oom_kills, int64_t pids_refused);
 /* The verdict, once the process's output is over. */

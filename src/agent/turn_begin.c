@@ -114,7 +114,7 @@ int sba_turn_start(struct sba_turn *t, const struct sba_turn_options *o, struct 
 		rc = start_process(t, o, err);
 	}
 	if (rc == 0 && !t->agent->driver->store)
-		sba_turn_keep_ahead(t);
+		sba_turn_keep_early(t);
 	t->began_ms = t->last_use_ms = sba_now_ms();
 	return rc;
 }

@@ -188,14 +188,14 @@ void sba_turn_keep_session(struct sba_turn *t)
 		sba_log("agent", "%s", t->state_error.text);
 }
 
-void sba_turn_keep_ahead(struct sba_turn *t)
+void sba_turn_keep_early(struct sba_turn *t)
 {
 	struct sba_agent *a = t->agent;
 	if (t->aside || t->state_rc < 0)
 		return;
 	/* A turn counts once its session is known to be the one that it goes on with. */
 	int64_t turns = t->session_kept ? a->turns : a->turns + 1;
-	sba_agent_save_ahead(a, turns, sba_stream_kept(t->stream), sba_stream_used(t->stream));
+	sba_agent_save_early(a, turns, sba_stream_kept(t->stream), sba_stream_used(t->stream));
 }
 
 static void keep_state(struct sba_turn *t)
@@ -238,7 +238,7 @@ void sba_turn_clear_up(struct sba_turn *t)
 	t->scratch[0] = '\0';
 	/* Nothing of this turn is written once another may have begun. */
 	if (t->lock)
-		sba_ahead_end(&t->agent->ahead);
+		sba_early_save_end(&t->agent->early);
 	sba_lock_free(sba_move(&t->lock));
 }
 

@@ -111,7 +111,7 @@ static void open_agent(struct sba_agent *a, const char *driver)
 
 static void close_agent(struct sba_agent *a)
 {
-	sba_ahead_end(&a->ahead);
+	sba_early_save_end(&a->early);
 	json_decref(a->memory);
 }
 
@@ -142,7 +142,7 @@ static void codex_turn(struct sba_agent *a, const char *session, int total)
 		 "\"cached_input_tokens\":%d,\"output_tokens\":%d}}",
 		 total, total / 2, total / 10);
 	sba_stream_line(s, line, strlen(line));
-	sba_agent_save_ahead(a, a->turns, sba_stream_kept(s), sba_stream_used(s));
+	sba_agent_save_early(a, a->turns, sba_stream_kept(s), sba_stream_used(s));
 	must(sba_stream_finish(s, 0, "", &o), &err);
 	must(sba_agent_save_turn(a, sba_stream_kept(s), &o.usage, &err), &err);
 	free(m.kept);
@@ -233,11 +233,11 @@ static void sums_of_hostile_counts_do_not_overflow(void **state)
 	close_agent(&a);
 }
 
-/* ---- writing ahead ---- */
+/* ---- writing early ---- */
 
 static struct sba_usage used = { .input = 10, .cached_input = 5, .output = 1 };
 
-static void what_was_written_ahead_is_not_written_again(void **state)
+static void what_was_written_early_is_not_written_again(void **state)
 {
 	struct sba_agent a;
 	struct sba_error err = { 0 };
@@ -245,7 +245,7 @@ static void what_was_written_ahead_is_not_written_again(void **state)
 	open_agent(&a, "claude");
 	must(sba_agent_save_state(&a, "s", &err), &err);
 	assert_int_equal(world.writes, 1);
-	sba_agent_save_ahead(&a, a.turns, NULL, &used);
+	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &used, &err), &err);
 	assert_int_equal(world.writes, 2);
 	close_agent(&a);
@@ -262,7 +262,7 @@ static void what_came_after_it_is_written(void **state)
 	(void)state;
 	open_agent(&a, "claude");
 	must(sba_agent_save_state(&a, "s", &err), &err);
-	sba_agent_save_ahead(&a, a.turns, NULL, &used);
+	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &more, &err), &err);
 	assert_int_equal(world.writes, 3);
 	close_agent(&a);
@@ -271,7 +271,7 @@ static void what_came_after_it_is_written(void **state)
 	close_agent(&a);
 }
 
-static void what_could_not_be_written_ahead_is_written_at_the_end(void **state)
+static void what_could_not_be_written_early_is_written_at_the_end(void **state)
 {
 	struct sba_agent a;
 	struct sba_error err = { 0 };
@@ -279,11 +279,11 @@ static void what_could_not_be_written_ahead_is_written_at_the_end(void **state)
 	open_agent(&a, "claude");
 	must(sba_agent_save_state(&a, "s", &err), &err);
 	world.fails = 1;
-	sba_agent_save_ahead(&a, a.turns, NULL, &used);
+	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &used, &err), &err);
 	assert_int_equal(world.writes, 3);
 	world.fails = 2;
-	sba_agent_save_ahead(&a, a.turns, NULL, &used);
+	sba_agent_save_early(&a, a.turns, NULL, &used);
 	assert_int_equal(sba_agent_save_turn(&a, NULL, &used, &err), SBA_EIO);
 	assert_used(&a, "s", 1, 10);
 	close_agent(&a);
@@ -297,7 +297,7 @@ static void only_what_is_there_now_counts_as_written(void **state)
 	(void)state;
 	open_agent(&a, "claude");
 	must(sba_agent_save_state(&a, "s", &err), &err);
-	sba_agent_save_ahead(&a, a.turns, NULL, &used);
+	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_set_session(&a, "other", NULL, &err), &err);
 	must(sba_agent_set_session(&a, "s", NULL, &err), &err);
 	must(sba_agent_save_turn(&a, NULL, &used, &err), &err);
@@ -316,7 +316,7 @@ static void a_sandbox_that_ends_with_its_turn_keeps_nothing(void **state)
 	open_agent(&a, "claude");
 	a.one_turn = true;
 	must(sba_agent_save_state(&a, "s", &err), &err);
-	sba_agent_save_ahead(&a, a.turns, NULL, &used);
+	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &used, &err), &err);
 	assert_int_equal(world.writes, 0);
 	close_agent(&a);
@@ -330,9 +330,9 @@ int main(void)
 		STATE_TEST(a_copy_counts_on_from_its_past_and_knows_its_parent),
 		STATE_TEST(tokens_of_a_past_that_nobody_knows_are_not_counted),
 		STATE_TEST(sums_of_hostile_counts_do_not_overflow),
-		STATE_TEST(what_was_written_ahead_is_not_written_again),
+		STATE_TEST(what_was_written_early_is_not_written_again),
 		STATE_TEST(what_came_after_it_is_written),
-		STATE_TEST(what_could_not_be_written_ahead_is_written_at_the_end),
+		STATE_TEST(what_could_not_be_written_early_is_written_at_the_end),
 		STATE_TEST(only_what_is_there_now_counts_as_written),
 		STATE_TEST(a_sandbox_that_ends_with_its_turn_keeps_nothing),
 	};

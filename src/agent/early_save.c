@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state as it will be when the turn has ended, written while the CLI is still about
+ * The state as it will be when the turn has ended, written early: while the CLI is still about
  * to exit: the engine takes fifty milliseconds for it, as only root may write there.
  */
 #include "agent/private.h"
@@ -10,25 +10,25 @@
 
 static void *write_it(void *user)
 {
-	struct sba_ahead *h = user;
+	struct sba_early_save *h = user;
 	struct sba_error why = { 0 };
 	h->rc = sba_agent_write_state(h->sandbox, h->text, &why);
 	if (h->rc < 0)
-		sba_log("agent", "state, ahead of its time: %s", why.text);
+		sba_log("agent", "state, written early: %s", why.text);
 	return NULL;
 }
 
-void sba_ahead_begin(struct sba_ahead *h, struct sba_sandbox *s, char *take_text)
+void sba_early_save_begin(struct sba_early_save *h, struct sba_sandbox *s, char *take_text)
 {
-	sba_ahead_end(h);
+	sba_early_save_end(h);
 	h->sandbox = s;
 	h->text = take_text;
 	h->running = sba_thread_start(&h->thread, write_it, h, NULL) == 0;
 	if (!h->running)
-		sba_ahead_end(h);
+		sba_early_save_end(h);
 }
 
-bool sba_ahead_has(struct sba_ahead *h, const char *text)
+bool sba_early_save_has(struct sba_early_save *h, const char *text)
 {
 	if (h->running)
 		pthread_join(h->thread, NULL);
@@ -39,7 +39,7 @@ bool sba_ahead_has(struct sba_ahead *h, const char *text)
 	return same;
 }
 
-void sba_ahead_end(struct sba_ahead *h)
+void sba_early_save_end(struct sba_early_save *h)
 {
-	(void)sba_ahead_has(h, "");
+	(void)sba_early_save_has(h, "");
 }
