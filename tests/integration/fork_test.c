@@ -72,6 +72,37 @@ static void what_the_user_of_a_sandbox_deleted_is_deleted_in_its_child(void **st
 	live_remove(parent);
 }
 
+/* Neither the user nor a root without capabilities sees all of it; the engine does. */
+static void what_root_owns_in_a_users_sandbox_is_roots_in_its_child_too(void **state)
+{
+	(void)state;
+	struct sba_sandbox *parent =
+		live_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
+	static const char *const argv[] = {
+		"sh", "-c",
+		"mkdir /srv/roots /srv/open && echo r > /srv/roots/f && chmod 700 /srv/roots && "
+		"echo g > /srv/open/group && chgrp 1000 /srv/open/group && chmod 1777 /srv/open",
+		NULL
+	};
+	const struct sba_exec_options as_root = { .argv = argv, .user = "0:1000" };
+	LIVE_RESULT r = { 0 };
+	live_exec(parent, &as_root, &r);
+	live_assert_exit(&r, 0);
+	free(live_sh_out(parent, "umask 077 && mkdir -p /srv/open/own/deep && "
+				 "echo o > /srv/open/own/deep/f && ln -s f /srv/open/own/link"));
+	struct sba_sandbox *child = fork_one(parent, NULL);
+	assert_same(parent, child, TREE("/srv/open"));
+	assert_same(parent, child, "stat -c '%u:%g %a' /srv/roots /srv/open");
+	static const char *const look[] = { "stat", "-c", "%u:%g %a", "/srv/roots/f", NULL };
+	const struct sba_exec_options root_looks = { .argv = look, .user = "0:0" };
+	LIVE_RESULT seen = { 0 };
+	live_exec(child, &root_looks, &seen);
+	live_assert_exit(&seen, 0);
+	assert_string_equal(seen.out.data, "0:1000 644\n");
+	live_remove(child);
+	live_remove(parent);
+}
+
 static void thousands_of_files_that_root_deleted_are_deleted_in_the_child(void **state)
 {
 	(void)state;
@@ -233,6 +264,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_child_has_every_file_as_it_is_in_the_parent),
 		LIVE_TEST(what_the_user_of_a_sandbox_deleted_is_deleted_in_its_child),
+		LIVE_TEST(what_root_owns_in_a_users_sandbox_is_roots_in_its_child_too),
 		LIVE_TEST(thousands_of_files_that_root_deleted_are_deleted_in_the_child),
 		LIVE_TEST(parent_and_children_do_not_see_each_others_later_files),
 		LIVE_TEST(settings_come_along_and_tag_and_environment_do_not),
