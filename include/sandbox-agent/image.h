@@ -22,6 +22,11 @@ SBA_API int sba_images_open(const char *json, const char *name, struct sba_image
 			    struct sba_error *err);
 SBA_API void sba_images_close(struct sba_images *i); /* NULL is allowed */
 
+/* The same images in another repository than docker_repository, as "HOST/TEAM/NAME":
+ * before any reference is asked for. SBA_EINVAL: it cannot be one. */
+SBA_API int sba_images_set_repository(struct sba_images *i, const char *repository,
+				      struct sba_error *err);
+
 /* The reference of "base" or of an agent's image, lent: "repo:claude-2.1.332-20261129".
  * NULL if there is no image of that name. */
 SBA_API const char *sba_images_ref(const struct sba_images *i, const char *name);

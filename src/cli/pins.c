@@ -48,8 +48,24 @@ static int read_named(const struct sba_config_value *v, char **ret, struct sba_e
 	return cli_fail(err, SBA_ECONFIG, hint, "%s", why.text);
 }
 
+static int set_repository(struct cli *cli, struct sba_images *images, struct sba_error *err)
+{
+	struct sba_config_value v = { 0 };
+	struct sba_error why;
+	if (!sba_config_get(cli->config, "image_repository", NULL, &v) || !v.text)
+		return 0;
+	int rc = sba_images_set_repository(images, v.text, &why);
+	if (rc == SBA_EINVAL)
+		return cli_fail(err, SBA_ECONFIG, "as in:  registry.example/team/agents", "%s: %s",
+				v.origin, why.text);
+	if (rc < 0)
+		*err = why;
+	return rc;
+}
+
 int cli_images(struct cli *cli, struct sba_error *err)
 {
+	struct sba_images *images = NULL;
 	struct sba_config_value v = { 0 };
 	CLI_FREE char *text = NULL;
 	CLI_FREE char *ours = NULL;
@@ -66,7 +82,14 @@ int cli_images(struct cli *cli, struct sba_error *err)
 		rc = cli_read_file(ours, PINS_FILE_MAX, &text, &len, err);
 	if (rc < 0)
 		return rc;
-	return sba_images_open(text, named ? v.text : ours ? ours : VERSIONS, &cli->images, err);
+	rc = sba_images_open(text, named ? v.text : ours ? ours : VERSIONS, &images, err);
+	if (rc == 0)
+		rc = set_repository(cli, images, err);
+	if (rc < 0)
+		sba_images_close(images);
+	else
+		cli->images = images;
+	return rc;
 }
 
 /* ---- the lock ---- */

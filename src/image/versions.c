@@ -214,6 +214,25 @@ int sba_images_open(const char *json, const char *name, struct sba_images **ret,
 	return 0;
 }
 
+int sba_images_set_repository(struct sba_images *i, const char *repository, struct sba_error *err)
+{
+	struct sba_images moved = { .json = i->json };
+	json_t *value = is_ref_part(repository, true) ? json_string(repository) : NULL;
+	if (!is_ref_part(repository, true))
+		return sba_fail(err, SBA_EINVAL, "'%.300s' cannot be a repository of images",
+				repository);
+	if (!value || json_object_set_new(i->json, "docker_repository", value) < 0)
+		return sba_fail_nomem(err);
+	i->repository = moved.repository = json_string_value(value);
+	int rc = derive_refs(&moved, err);
+	struct sba_images *waste = rc == 0 ? i : &moved;
+	sba_strv_fini(&waste->names);
+	sba_strv_fini(&waste->refs);
+	if (rc == 0)
+		*i = moved;
+	return rc;
+}
+
 void sba_images_close(struct sba_images *i)
 {
 	if (!i)

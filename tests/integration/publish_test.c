@@ -152,20 +152,27 @@ static void stop_locked_up(void)
 /* ---- images ---- */
 
 static const char *date = "20260101";
+static const char *named; /* by versions.json; NULL: the registry's repository */
+
+static const char *repository_of(const struct registry *r)
+{
+	static char repository[128];
+	snprintf(repository, sizeof(repository), "%s/%s/x", r->host, live.prefix);
+	return repository;
+}
 
 /* "HOST/PREFIX/x:base-DATE", of one small file; `content` makes it another one. */
 static void make_image(const struct registry *r, const char *content)
 {
-	char repo[128], tag[32];
+	char tag[32];
 	struct sba_error err = { 0 };
 	struct sba_pack *pack = NULL;
 	const struct sba_pack_options options = { .fixed_mtime = 0 };
-	snprintf(repo, sizeof(repo), "%s/%s/x", r->host, live.prefix);
 	snprintf(tag, sizeof(tag), "base-%s", date);
 	assert_int_equal(sba_pack_new(&options, &pack, &err), 0);
 	assert_int_equal(sba_pack_bytes(pack, "content", content, strlen(content), 0644, &err), 0);
-	if (sba_image_import(live.engine, repo, tag, NULL, sba_pack_read, pack, sba_until_in(60000),
-			     &err) < 0)
+	if (sba_image_import(live.engine, repository_of(r), tag, NULL, sba_pack_read, pack,
+			     sba_until_in(60000), &err) < 0)
 		fail_msg("%s", err.text);
 	sba_pack_free(pack);
 }
@@ -173,18 +180,16 @@ static void make_image(const struct registry *r, const char *content)
 static const char *ref_of(const struct registry *r)
 {
 	static char ref[160];
-	snprintf(ref, sizeof(ref), "%s/%s/x:base-%s", r->host, live.prefix, date);
+	snprintf(ref, sizeof(ref), "%s:base-%s", repository_of(r), date);
 	return ref;
 }
 
 /* It, and what was pulled by digest. */
 static void drop_image(const struct registry *r)
 {
-	char filter[160];
 	struct sba_error ignored;
 	SBA_JSON json_t *list = NULL;
-	snprintf(filter, sizeof(filter), "%s/%s/x", r->host, live.prefix);
-	if (sba_image_list(live.engine, filter, sba_until_in(30000), &list, &ignored) < 0)
+	if (sba_image_list(live.engine, repository_of(r), sba_until_in(30000), &list, &ignored) < 0)
 		return;
 	size_t i, n;
 	json_t *image, *name;
@@ -208,9 +213,9 @@ static void start_with(struct live_child *c, const struct registry *r, const cha
 	char text[512];
 	const char *path = live_path("versions.json");
 	snprintf(text, sizeof(text),
-		 "{\"docker_repository\":\"%s/%s/x\",\"image_date\":\"%s\","
+		 "{\"docker_repository\":\"%s\",\"image_date\":\"%s\","
 		 "\"base_image\":\"d:1\"}",
-		 r->host, live.prefix, date);
+		 named ? named : repository_of(r), date);
 	live_write_file(path, text, strlen(text), 0600);
 	snprintf(versions, sizeof(versions), "SANDBOX_AGENT_VERSIONS=%s", path);
 	snprintf(docker, sizeof(docker), "DOCKER_CONFIG=%s", live.dir);
@@ -391,6 +396,19 @@ static void keep(void *user, const struct sba_http_request *r, struct sba_http_a
 
 /* ---- the pipeline ---- */
 
+/* Its images are where they were put, although the versions.json of here says nothing. */
+static void assert_package_points_to(const char *repository)
+{
+	static const char script[] = "dpkg-deb --fsys-tarfile \"$0\"/package/*.deb |"
+				     " tar -xO ./usr/share/sandbox-agent/versions.json >&2";
+	LIVE_CHILD c;
+	live_start(&c, &(struct live_start){
+			       .program = "sh",
+			       .argv = (const char *const[]){ "-c", script, live.dir, NULL } });
+	live_child_end(&c, SCRIPT_MS);
+	live_assert_says(&c, 0, repository);
+}
+
 static void the_pipeline_passes_once_then_refuses_then_is_forced(void **state)
 {
 	(void)state;
@@ -402,26 +420,30 @@ static void the_pipeline_passes_once_then_refuses_then_is_forced(void **state)
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u/p", sba_http_server_port(server));
 	snprintf(folder, sizeof(folder), "%s/packages", live.dir);
 	date = "20260102";
+	named = "of-no-registry";
+	const char *to = repository_of(&plain);
 	make_image(&plain, "released");
 	/* The package does not come first. */
 	LIVE_CHILD early;
-	SCRIPT(&early, &plain, "ci/build-package", "--push", "--to", url);
+	SCRIPT(&early, &plain, "ci/build-package", "--push", "--to", url, "--repository", to);
 	live_assert_says(&early, 1, "images come first");
 	for (int round = 0; round < 3; round++) {
 		bool refused = round == 1;
 		const char *force = round == 2 ? "--force" : NULL;
 		LIVE_CHILD images, package;
-		SCRIPT(&images, &plain, "ci/build-images", "--push", force);
+		SCRIPT(&images, &plain, "ci/build-images", "--push", "--repository", to, force);
 		live_assert_says(&images, refused ? 1 : 0, refused ? "already" : "locked in");
-		SCRIPT(&package, &plain, "ci/build-package", "--push", "--to",
+		SCRIPT(&package, &plain, "ci/build-package", "--push", "--repository", to, "--to",
 		       round == 2 ? folder : url, force);
 		live_assert_says(&package, refused ? 1 : 0, refused ? "is there already" : NULL);
 		assert_int_equal(packages.paths.n, 3);
 	}
 	assert_true(sba_ends_with(packages.paths.v[2], "/SHA256SUMS"));
+	assert_package_points_to(to);
 	LIVE_CHILD again;
-	SCRIPT(&again, &plain, "ci/build-package", "--push", "--to", folder);
+	SCRIPT(&again, &plain, "ci/build-package", "--push", "--repository", to, "--to", folder);
 	live_assert_says(&again, 1, "is there already");
+	named = NULL;
 	/* An image that is not what the package would point to. */
 	make_image(&plain, "moved");
 	char *lock = lock_text();

@@ -60,6 +60,24 @@ static void references_are_derived(void **state)
 	sba_images_close(images);
 }
 
+static void another_repository_moves_all_references(void **state)
+{
+	(void)state;
+	struct sba_images *images = NULL;
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_images_open(GOOD, "file.json", &images, &err), 0);
+	assert_int_equal(sba_images_set_repository(images, "Upper/x", &err), SBA_EINVAL);
+	assert_string_equal(sba_images_ref(images, "base"), "my/repo:base-20240229");
+	assert_int_equal(sba_images_set_repository(images, "h:5000/team/x", &err), 0);
+	assert_string_equal(sba_images_ref(images, "base"), "h:5000/team/x:base-20240229");
+	assert_string_equal(sba_images_ref(images, "claude"),
+			    "h:5000/team/x:claude-1.2.3-20240229");
+	assert_null(sba_images_ref(images, "codex"));
+	assert_true(sba_images_own(images, "h:5000/team/x:claude-1-1"));
+	assert_false(sba_images_own(images, "my/repo:claude-1-1"));
+	sba_images_close(images);
+}
+
 static void the_built_in_file_is_good(void **state)
 {
 	(void)state;
@@ -261,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(references_are_derived, prepare),
+		cmocka_unit_test_setup(another_repository_moves_all_references, prepare),
 		cmocka_unit_test_setup(the_built_in_file_is_good, prepare),
 		cmocka_unit_test_setup(a_date_must_be_one, prepare),
 		cmocka_unit_test_setup(an_unknown_key_suggests_the_nearest, prepare),
