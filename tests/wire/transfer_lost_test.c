@@ -140,14 +140,20 @@ static const char *below(const char *dir, const char *name)
 
 /* ---- in ---- */
 
-static void upload_fails(int64_t timeout_ms, int code, const char *words)
+static void upload_fails_with_one_of(int64_t timeout_ms, int code, const char *words,
+				     const char *or_words)
 {
 	const struct sba_transfer_options o = { .timeout_ms = timeout_ms };
 	struct sba_error err = { 0 };
 	int rc = sba_sandbox_upload(&box, make_source(), below(inside, "final"), &o, NULL, &err);
-	if (rc != code || !strstr(err.text, words))
+	if (rc != code || !(strstr(err.text, words) || strstr(err.text, or_words)))
 		fail_msg("%d: %s", rc, err.text);
 	await_nothing_inside();
+}
+
+static void upload_fails(int64_t timeout_ms, int code, const char *words)
+{
+	upload_fails_with_one_of(timeout_ms, code, words, words);
 }
 
 static void an_error_before_the_first_byte_is_told(void **state)
@@ -172,7 +178,9 @@ static void an_engine_that_goes_in_the_middle_of_an_upload_is_told(void **state)
 {
 	(void)state;
 	START({ .method = "PUT", .early = true, .answer = CONTINUE, .then = FAKE_CLOSE });
-	upload_fails(20000, SBA_ELOST, "the engine closed the connection");
+	/* A close with bytes unread is a reset, where there were any yet. */
+	upload_fails_with_one_of(20000, SBA_ELOST, "the engine closed the connection",
+				 "the connection to the engine broke");
 }
 
 static void an_engine_that_takes_nothing_ends_at_the_deadline(void **state)
