@@ -135,11 +135,13 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user)
 	}
 	if (!s)
 		return 0;
-	if (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) {
-		if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
-			end_input(s);
+	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
+		return 0;
+	bool last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+	if (last)
+		end_input(s);
+	if (last || frame->hd.type == NGHTTP2_HEADERS)
 		sba_channel_stream_signal(s);
-	}
 	return 0;
 }
 

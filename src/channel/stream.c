@@ -51,6 +51,8 @@ void sba_channel_stream_signal(struct sba_channel_stream *s)
 void sba_channel_stream_news(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
+	if (s->event_fd < 0)
+		return;
 	if (c->news && c->news != s)
 		sba_channel_stream_signal(c->news);
 	c->news = s;
