@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a turn has to say that its CLI does not: refusals of the network, a budget
- * that runs out. Refusals come on threads of the sandbox's proxy.
+ * that runs out, a model that fails. Refusals come on threads of the sandbox's proxy.
  */
 #include "agent/private.h"
 
@@ -13,6 +13,7 @@
 enum {
 	LINE_MAX_LEN = 768,
 	BUDGET_REST = 5, /* a fifth of it is left when that is told */
+	SILENCE_MS = 2000,
 };
 
 static bool is_told(const struct sba_notices *n, const char *line)
@@ -66,21 +67,45 @@ void sba_notices_close(struct sba_notices *n)
 }
 
 /* Once, while there is still time to do something about it. */
-void sba_notices_budget(struct sba_notices *n, struct sba_agent *a)
+static void look_at_budget(struct sba_notices *n, struct sba_agent *a,
+			   const struct sba_relay_stats *stats)
 {
-	struct sba_relay_stats stats;
 	char line[128];
-	if (!a->relay || a->max_tokens <= 0 || a->budget_told)
-		return;
-	sba_relay_stats_get(a->relay, &stats);
-	int64_t spent = stats.usage.input + stats.usage.output;
-	if (stats.tokens_spent || spent < a->max_tokens - a->max_tokens / BUDGET_REST)
+	int64_t spent = stats->usage.input + stats->usage.output;
+	if (a->max_tokens <= 0 || a->budget_told || stats->tokens_spent ||
+	    spent < a->max_tokens - a->max_tokens / BUDGET_REST)
 		return;
 	a->budget_told = true;
 	snprintf(line, sizeof(line), "budget: %lld of %lld tokens are spent (%d %%)",
 		 (long long)spent, (long long)a->max_tokens,
 		 (int)((double)spent * 100 / (double)a->max_tokens));
 	sba_notices_say(n, line);
+}
+
+/* A CLI that asks again may say so (most do, at once) or not a word for a minute. */
+static void look_at_failure(struct sba_notices *n, const struct sba_agent *a,
+			    const struct sba_relay_stats *stats, int64_t heard_ms)
+{
+	char line[LINE_MAX_LEN], count[32] = "";
+	if (!*stats->failure || stats->failures <= n->failures_told ||
+	    heard_ms >= stats->failed_ms || sba_now_ms() - stats->failed_ms < SILENCE_MS)
+		return;
+	n->failures_told = stats->failures;
+	if (stats->failures > 1)
+		snprintf(count, sizeof(count), ", %llu times", (unsigned long long)stats->failures);
+	snprintf(line, sizeof(line), "the model's request failed (%s%s): %s has not given up",
+		 stats->failure, count, a->driver->name);
+	sba_notices_say(n, line);
+}
+
+void sba_notices_relay(struct sba_notices *n, struct sba_agent *a, int64_t heard_ms)
+{
+	struct sba_relay_stats stats;
+	if (!a->relay)
+		return;
+	sba_relay_stats_get(a->relay, &stats);
+	look_at_budget(n, a, &stats);
+	look_at_failure(n, a, &stats, heard_ms);
 }
 
 void sba_notices_seen(struct sba_notices *n)

@@ -192,6 +192,7 @@ struct sba_notices {
 	pthread_mutex_t lock;
 	struct sba_strv lines; /* said so far, each once */
 	size_t taken;
+	uint64_t failures_told;
 	int fd; /* readable when there are new ones */
 	struct sba_observer observer;
 	struct sba_sandbox *sandbox; /* NULL: not open */
@@ -200,8 +201,9 @@ int sba_notices_open(struct sba_notices *n, struct sba_sandbox *s,
 		     struct sba_error *err) SBA_MUST_CHECK;
 void sba_notices_close(struct sba_notices *n);
 void sba_notices_say(struct sba_notices *n, const char *line); /* any thread */
-/* Says once that most of the agent's budget is spent. */
-void sba_notices_budget(struct sba_notices *n, struct sba_agent *a);
+/* What the relay knows: once that most of the agent's budget is spent; and that the model
+ * failed, where the CLI, last heard of at heard_ms, says nothing of it. */
+void sba_notices_relay(struct sba_notices *n, struct sba_agent *a, int64_t heard_ms);
 void sba_notices_seen(struct sba_notices *n); /* makes fd unreadable */
 /* Puts the new ones into the queue. */
 int sba_notices_take(struct sba_notices *n, struct sba_event_queue *to) SBA_MUST_CHECK;

@@ -237,7 +237,7 @@ int sba_turn_next(struct sba_turn *t, int64_t wait_ms, const struct sba_event **
 {
 	int64_t deadline = wait_ms < 0 ? SBA_NEVER : sba_until_in(wait_ms).deadline_ms;
 	for (;;) {
-		sba_notices_budget(&t->notices, t->agent);
+		sba_notices_relay(&t->notices, t->agent, t->last_use_ms);
 		if (sba_notices_take(&t->notices, &t->events) < 0)
 			sba_log("agent", "a notice was lost");
 		sba_turn_audit_look(t);

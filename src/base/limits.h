@@ -88,8 +88,9 @@ enum {
 	SBA_SUMMARY_MAX = 256,     /* one line about a tool call */
 	SBA_STATE_MAX = 256 * SBA_KIB, /* state.json, which the inside may have written */
 
-	SBA_IN_VAIN_MS = 10 * 1000, /* for a CLI to take no for an answer; a turn with a wrong
-				     * key ends within 15 s */
+	SBA_RELAY_FAILURE_MAX = 160, /* why a model call failed, in words */
+	SBA_IN_VAIN_MS = 10 * 1000,  /* for a CLI to take no for an answer; a turn with a wrong
+				      * key ends within 15 s */
 
 	/* audit */
 	SBA_AUDIT_BATCH = 256 * SBA_KIB,             /* of events, for one write */

@@ -103,6 +103,15 @@ static void explain_timeout(struct sba_error *err, enum sba_verdict verdict,
 		 "--%stimeout TIME gives it longer, 0 all that it takes", idle ? "idle-" : "");
 }
 
+/* "upstream" is the relay's word: the provider gave it no answer. */
+static void explain_silence(struct sba_error *err)
+{
+	if (!err->hint[0] && strstr(err->text, "upstream: "))
+		snprintf(err->hint, sizeof(err->hint),
+			 "another address:  --base-url URL, --provider NAME; no network:  "
+			 "--offline");
+}
+
 static int conclude(struct cli *cli, struct cli_render *r, const struct sba_agent *a,
 		    struct cli_turn *o, struct sba_turn *t)
 {
@@ -135,6 +144,8 @@ static int conclude(struct cli *cli, struct cli_render *r, const struct sba_agen
 		explain_timeout(&result.error, result.verdict, o);
 	if (result.http_status == 401 || result.http_status == 403)
 		cli_way_hint_key(o->way, sba_agent_name(a), &result.error);
+	if (result.http_status == 502 || result.http_status == 504)
+		explain_silence(&result.error);
 	/* The code says that it may help; the model's answer knows better. */
 	return result.verdict == SBA_VERDICT_MODEL_ERROR
 		       ? cli_report_retry(cli, &result.error, result.retryable)

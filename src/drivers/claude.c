@@ -218,15 +218,10 @@ static int on_stream_event(struct sba_stream *s, struct claude *c SBA_UNUSED, co
 
 static int on_api_retry(struct sba_stream *s, const json_t *line)
 {
+	int status = sba_http_status(sba_json_number(line, "error_status", 0), NULL, "");
 	const char *why = sba_json_str(line, "error");
-	int64_t status = sba_json_number(line, "error_status", 0);
-	char code[32] = "no answer";
-	if (status > 0)
-		snprintf(code, sizeof(code), "HTTP %lld", (long long)status);
-	return sba_stream_notice(s, "the model's request failed (%s, %s): retry %lld of %lld", code,
-				 why ? why : "unknown",
-				 (long long)sba_json_number(line, "attempt", 0),
-				 (long long)sba_json_number(line, "max_retries", 0));
+	return sba_stream_retry(s, status, why, sba_json_number(line, "attempt", 0),
+				sba_json_number(line, "max_retries", 0));
 }
 
 static bool is_one_of(const char *what, const char *const *list)

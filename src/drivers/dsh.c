@@ -229,11 +229,10 @@ static int on_turn_start(struct sba_stream *s, struct dsh *d, const json_t *data
 
 static int on_retry(struct sba_stream *s, struct dsh *d SBA_UNUSED, const json_t *data)
 {
+	int status = sba_http_status(sba_json_number(data, "failure.status", 0), NULL, "");
 	const char *why = sba_json_str(data, "failure.message");
-	return sba_stream_notice(s, "the model's request failed (%s): retry %lld of %lld",
-				 why ? why : "unknown",
-				 (long long)sba_json_number(data, "retry", 0),
-				 (long long)sba_json_number(data, "maxRetries", 0));
+	return sba_stream_retry(s, status, why, sba_json_number(data, "retry", 0),
+				sba_json_number(data, "maxRetries", 0));
 }
 
 static int on_failure(struct sba_stream *s, const json_t *error)

@@ -217,15 +217,24 @@ static int on_usage(struct sba_stream *s, const json_t *usage)
 	return sba_stream_usage(s, &u);
 }
 
-/* "401: {"message": …}" */
-static int model_error(struct sba_stream *s, const char *text)
+/* Takes "401: {"message": …}" apart; what is not of that form is the text itself, with
+ * status 0. The caller frees *ret_body, from which the text may be lent. */
+static const char *read_failure(const char *text, json_t **ret_body, int *ret_status)
 {
 	const char *brace = strchr(text, '{');
-	SBA_JSON json_t *body = brace ? json_loads(brace, 0, NULL) : NULL;
-	const char *inner = sba_json_str(body, "message");
-	int status = sba_http_status(strtol(text, NULL, 10), NULL, "");
+	*ret_body = brace ? json_loads(brace, 0, NULL) : NULL;
+	*ret_status = sba_http_status(strtol(text, NULL, 10), NULL, "");
+	const char *inner = sba_json_str(*ret_body, "message");
+	return inner ? inner : text;
+}
+
+static int model_error(struct sba_stream *s, const char *text)
+{
+	SBA_JSON json_t *body = NULL;
+	int status;
+	const char *why = read_failure(text, &body, &status);
 	return sba_stream_error(s, &(struct sba_failure){
-					   .text = inner ? inner : text,
+					   .text = why,
 					   .http_status = status,
 					   .model = true,
 					   .retryable = status == 0 || sba_http_retryable(status),
@@ -263,13 +272,15 @@ static int on_agent_start(struct sba_stream *s, struct pi *p, const json_t *line
 
 static int on_retry(struct sba_stream *s, struct pi *p, const json_t *line)
 {
-	const char *why = sba_json_str(line, "errorMessage");
+	const char *text = sba_json_str(line, "errorMessage");
+	SBA_JSON json_t *body = NULL;
+	int status = 0;
+	const char *why = text ? read_failure(text, &body, &status) : NULL;
 	free(p->failure);
 	p->failure = NULL;
-	return sba_stream_notice(s, "the model's request failed (%s): retry %lld of %lld",
-				 why ? why : "unknown",
-				 (long long)sba_json_number(line, "attempt", 0),
-				 (long long)sba_json_number(line, "maxAttempts", 0));
+	return sba_stream_retry(s, why == text ? 0 : status, why,
+				sba_json_number(line, "attempt", 0),
+				sba_json_number(line, "maxAttempts", 0));
 }
 
 static int on_settled(struct sba_stream *s, struct pi *p, const json_t *line SBA_UNUSED)

@@ -164,6 +164,9 @@ void sba_stream_error_forget(struct sba_stream *s);
 bool sba_stream_failed(const struct sba_stream *s);
 
 int sba_stream_notice(struct sba_stream *s, const char *fmt, ...) SBA_PRINTF(2, 3);
+/* The notice that a CLI asks its model again. status: 0 for none; why may be NULL. */
+int sba_stream_retry(struct sba_stream *s, int status, const char *why, int64_t attempt,
+		     int64_t most);
 /* A notice about a line that is not understood; counted. */
 int sba_stream_unknown(struct sba_stream *s, const char *fmt, ...) SBA_PRINTF(2, 3);
 

@@ -238,6 +238,19 @@ int sba_stream_notice(struct sba_stream *s, const char *fmt, ...)
 	return rc;
 }
 
+int sba_stream_retry(struct sba_stream *s, int status, const char *why, int64_t attempt,
+		     int64_t most)
+{
+	char code[32] = "";
+	if (status > 0)
+		snprintf(code, sizeof(code), "HTTP %d%s", status, why ? ", " : "");
+	return sba_stream_notice(s, "the model's request failed (%s%s): retry %lld of %lld", code,
+				 why           ? why
+				 : status <= 0 ? "no answer"
+					       : "",
+				 (long long)attempt, (long long)most);
+}
+
 int sba_stream_unknown(struct sba_stream *s, const char *fmt, ...)
 {
 	va_list ap;

@@ -12,6 +12,7 @@
 #include <sandbox-agent/model.h>
 
 #include "base/base.h"
+#include "base/limits.h"
 
 struct sba_relay;
 
@@ -45,6 +46,11 @@ struct sba_relay_stats {
 	/* Since when in this turn every answer has been a refusal that asking again cannot
 	 * change: of the key, or for lack of budget. sba_now_ms(); 0: it is not so. */
 	int64_t in_vain_ms;
+	/* Answers of this turn that were failures, or did not come; and why the last answer was
+	 * one: "HTTP 429". "": it was none. Since when: sba_now_ms(). */
+	uint64_t failures;
+	char failure[SBA_RELAY_FAILURE_MAX];
+	int64_t failed_ms;
 };
 
 /*

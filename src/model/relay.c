@@ -180,9 +180,20 @@ void sba_relay_spend(struct sba_relay *r, const struct sba_usage *before,
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* NULL: it was none. */
+static void set_failure(struct sba_relay_stats *stats, const char *why)
+{
+	snprintf(stats->failure, sizeof(stats->failure), "%s", why ? why : "");
+	stats->failures += why != NULL;
+	stats->failed_ms = sba_now_ms();
+}
+
 void sba_relay_note(struct sba_relay *r, int status, bool ours)
 {
+	char why[32];
+	snprintf(why, sizeof(why), "HTTP %d", status);
 	pthread_mutex_lock(&r->lock);
+	set_failure(&r->stats, ours || status < 400 ? NULL : why);
 	r->stats.key_refused = !ours && status == 401;
 	if (!r->stats.key_refused && !ours)
 		r->stats.in_vain_ms = 0;
@@ -191,11 +202,21 @@ void sba_relay_note(struct sba_relay *r, int status, bool ours)
 	pthread_mutex_unlock(&r->lock);
 }
 
+void sba_relay_note_silence(struct sba_relay *r, const char *why)
+{
+	pthread_mutex_lock(&r->lock);
+	set_failure(&r->stats, why);
+	r->stats.in_vain_ms = 0;
+	pthread_mutex_unlock(&r->lock);
+}
+
 void sba_relay_new_turn(struct sba_relay *r)
 {
 	pthread_mutex_lock(&r->lock);
 	r->turn_requests = 0;
 	r->stats.in_vain_ms = 0;
+	r->stats.failures = 0;
+	r->stats.failure[0] = '\0';
 	r->stats.key_refused = false;
 	pthread_mutex_unlock(&r->lock);
 }
@@ -252,6 +273,7 @@ static void forward(struct sba_relay *r, const struct sba_relay_route *route,
 		return;
 	sba_wrap(&err, rc, "upstream");
 	sba_redact(r->secret, err.text, strlen(err.text), &scan);
+	sba_relay_note_silence(r, err.text);
 	answer_error(answer, route->wire, rc == SBA_ETIMEOUT ? 504 : 502, err.text);
 }
 

@@ -116,6 +116,8 @@ int sba_relay_answer(struct sba_relay *r, const struct sba_relay_route *route, s
 		     struct sba_error *err) SBA_MUST_CHECK;
 /* What upstream, or we ourselves, answered: whether asking on makes sense. */
 void sba_relay_note(struct sba_relay *r, int status, bool ours);
+/* Upstream gave no answer. */
+void sba_relay_note_silence(struct sba_relay *r, const char *why);
 /* Adds what an answer cost beyond what it was known to have cost before. */
 void sba_relay_spend(struct sba_relay *r, const struct sba_usage *before,
 		     const struct sba_usage *now, bool estimated);

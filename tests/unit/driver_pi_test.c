@@ -109,6 +109,20 @@ static void a_request_that_was_asked_again_with_success_is_no_failure(void **sta
 	play_end(&p);
 }
 
+static void a_retry_is_told_in_the_providers_words(void **state)
+{
+	struct play p;
+	(void)state;
+	play(&p, (const char *[]){
+			 "{\"type\":\"auto_retry_start\",\"attempt\":2,\"maxAttempts\":3,"
+			 "\"errorMessage\":\"429: {\\\"message\\\":\\\"slow down\\\"}\"}",
+			 "{\"type\":\"auto_retry_start\",\"attempt\":3,\"maxAttempts\":3}", NULL });
+	assert_string_equal(play_str(&p.notices),
+			    "the model's request failed (HTTP 429, slow down): retry 2 of 3;"
+			    "the model's request failed (no answer): retry 3 of 3;");
+	play_end(&p);
+}
+
 static void an_exit_of_0_after_a_failure_is_no_success(void **state)
 {
 	struct play p;
@@ -270,6 +284,7 @@ int main(void)
 		cmocka_unit_test_setup(text_without_deltas_is_said_whole, play_limit),
 		cmocka_unit_test_setup(a_request_that_was_asked_again_with_success_is_no_failure,
 				       play_limit),
+		cmocka_unit_test_setup(a_retry_is_told_in_the_providers_words, play_limit),
 		cmocka_unit_test_setup(an_exit_of_0_after_a_failure_is_no_success, play_limit),
 		cmocka_unit_test_setup(a_session_that_was_begun_anew_is_told, play_limit),
 		cmocka_unit_test_setup(a_turn_that_never_was_is_no_success, play_limit),

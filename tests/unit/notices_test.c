@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a turn says of the network and of its budget, each once and never too much. */
+/* What a turn says of the network, its budget and its model, each once and never too much. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -138,13 +138,13 @@ static void budget_is_told_once_at_four_fifths(void **state)
 	(void)state;
 	assert_int_equal(sba_relay_open(&o, &a.relay, NULL), 0);
 	spend(a.relay, 799);
-	sba_notices_budget(&world.notices, &a);
+	sba_notices_relay(&world.notices, &a, 0);
 	assert_says(NULL);
 	spend(a.relay, 21);
-	sba_notices_budget(&world.notices, &a);
+	sba_notices_relay(&world.notices, &a, 0);
 	assert_says("budget: 820 of 1000 tokens are spent (82 %)");
 	spend(a.relay, 50);
-	sba_notices_budget(&world.notices, &a);
+	sba_notices_relay(&world.notices, &a, 0);
 	assert_says(NULL);
 	sba_relay_close(a.relay);
 }
@@ -158,8 +158,43 @@ static void spent_budget_is_the_verdicts_to_tell(void **state)
 	(void)state;
 	assert_int_equal(sba_relay_open(&o, &a.relay, NULL), 0);
 	spend(a.relay, 1200);
-	sba_notices_budget(&world.notices, &a);
+	sba_notices_relay(&world.notices, &a, 0);
 	assert_says(NULL);
+	sba_relay_close(a.relay);
+}
+
+static void fails_at(struct sba_agent *a, int64_t ago_ms)
+{
+	sba_relay_note(a->relay, 429, false);
+	a->relay->stats.failed_ms -= ago_ms;
+}
+
+static void failures_that_the_cli_is_silent_about_are_told(void **state)
+{
+	static const struct sba_driver mute = { .name = "mute" };
+	struct sba_agent a = { .driver = &mute };
+	const struct sba_relay_options o = { .upstream = "http://127.0.0.1:1", .token = "t" };
+	(void)state;
+	assert_int_equal(sba_relay_open(&o, &a.relay, NULL), 0);
+	fails_at(&a, 0);
+	sba_notices_relay(&world.notices, &a, 0);
+	assert_says(NULL);
+	fails_at(&a, 60000);
+	sba_notices_relay(&world.notices, &a, sba_now_ms() - 10000);
+	assert_says(NULL);
+	sba_notices_relay(&world.notices, &a, sba_now_ms() - 90000);
+	assert_says("the model's request failed (HTTP 429, 2 times): mute has not given up");
+	sba_notices_relay(&world.notices, &a, 0);
+	assert_says(NULL);
+	fails_at(&a, 60000);
+	sba_relay_note(a.relay, 200, false);
+	sba_notices_relay(&world.notices, &a, 0);
+	assert_says(NULL);
+	sba_relay_new_turn(a.relay);
+	world.notices.failures_told = 0;
+	fails_at(&a, 60000);
+	sba_notices_relay(&world.notices, &a, 0);
+	assert_says("the model's request failed (HTTP 429): mute has not given up");
 	sba_relay_close(a.relay);
 }
 
@@ -174,6 +209,7 @@ int main(void)
 		TEST(observer_that_left_hears_nothing),
 		TEST(budget_is_told_once_at_four_fifths),
 		TEST(spent_budget_is_the_verdicts_to_tell),
+		TEST(failures_that_the_cli_is_silent_about_are_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

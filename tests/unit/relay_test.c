@@ -572,6 +572,10 @@ static void unreachable_upstream_is_told_in_words_without_secrets(void **state)
 	assert_null(strstr(r.raw.data, KEY));
 	assert_null(strstr(r.raw.data, TOKEN));
 	reply_fini(&r);
+	struct sba_relay_stats s = stats(relay);
+	assert_int_equal(s.failures, 1);
+	assert_true(sba_starts_with(s.failure, "upstream: "));
+	assert_null(strstr(s.failure, KEY));
 	sba_relay_close(relay);
 }
 
