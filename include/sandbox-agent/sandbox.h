@@ -108,6 +108,7 @@ struct sba_list_options {
 	bool all;      /* also what is ready in the pool, half-made, or went within the last hour */
 	bool ready;    /* only what is ready in the pool */
 	bool moved_in; /* looks into those without an agent for one that moved in */
+	bool brief;    /* one question for all: what works is told as "idle" */
 	const char *tag, *agent, *name; /* only these */
 	uint64_t reserved[8];
 };

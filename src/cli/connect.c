@@ -54,7 +54,7 @@ int cli_engine(struct cli *cli, struct sba_error *err)
 /* Names have a made-up end: the beginning of exactly one is taken for it. */
 static void hint_by_beginning(struct cli *cli, const char *name, struct sba_error *err)
 {
-	struct sba_list_options lo = { .prefix = cli->prefix };
+	struct sba_list_options lo = { .prefix = cli->prefix, .brief = true };
 	struct sba_sandbox_list *l = NULL;
 	struct sba_error ignored;
 	const char *found = NULL;
@@ -95,7 +95,7 @@ bool cli_runc_is_old(const struct sba_engine_info *i)
 
 void cli_sweep(struct cli *cli)
 {
-	struct sba_list_options lo = { .prefix = cli->prefix };
+	struct sba_list_options lo = { .prefix = cli->prefix, .brief = true };
 	struct sba_sandbox_list *l = NULL;
 	struct sba_error ignored;
 	if (sba_sandbox_list(cli->engine, &lo, &l, &ignored) == 0)

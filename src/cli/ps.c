@@ -126,6 +126,7 @@ static int ps(struct cli *cli, const void *options, const struct cli_args *args)
 	struct sba_sandbox_list *l = NULL;
 	struct sba_error err;
 	int rc = filter(&o->filter, &lo, &err);
+	lo.brief = cli->quiet && !cli->json && !lo.agent;
 	if (rc == 0)
 		rc = list(cli, o->backend, &lo, &l, &err);
 	if (rc < 0)

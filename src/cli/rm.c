@@ -108,7 +108,7 @@ static int remove_listed(struct cli *cli, const struct sba_sandbox_list *l)
 
 static int remove_all(struct cli *cli)
 {
-	struct sba_list_options lo = { .prefix = cli->prefix, .all = true };
+	struct sba_list_options lo = { .prefix = cli->prefix, .all = true, .brief = true };
 	struct sba_sandbox_list *l = NULL;
 	struct sba_error err;
 	int rc = cli_engine(cli, &err);

@@ -166,6 +166,9 @@ int sba_exec_exit_code(struct sba_exec *x, struct sba_until until, int *ret,
  * runtime's own error text and not the program's output. */
 bool sba_exec_runtime_error(int code, const char *out, size_t len);
 void sba_exec_close(struct sba_exec *x);
+/* Whether an exec, by its id (NULL: none), runs: one that was never started does not. True
+ * where the engine does not answer until then. */
+bool sba_exec_runs(struct sba_engine *e, const char *id, struct sba_until until);
 
 /* ---- files as tar (tar.c) ---- */
 

@@ -71,6 +71,14 @@ static int poll_code(struct sba_exec *x, const char *path, struct sba_until unti
 	}
 }
 
+static int put_exec_path(struct sba_buf *path, const char *id, struct sba_error *err)
+{
+	sba_buf_puts(path, "/exec/");
+	sba_buf_put_url(path, id);
+	sba_buf_puts(path, "/json");
+	return sba_buf_check(path, "the request's path", err);
+}
+
 /* What a kill looks like: only then is it worth asking about the container. */
 static bool suspicious(int code)
 {
@@ -83,12 +91,9 @@ int sba_exec_exit_code(struct sba_exec *x, struct sba_until until, int *ret, str
 	struct sba_error why;
 	int code = 0;
 	until = sba_engine_limit(x->e, until);
-	sba_buf_puts(&path, "/exec/");
-	sba_buf_put_url(&path, x->id);
-	sba_buf_puts(&path, "/json");
-	if (path.failed)
-		return sba_fail_nomem(err);
-	int rc = poll_code(x, path.data, until, &code, &why);
+	int rc = put_exec_path(&path, x->id, &why);
+	if (rc == 0)
+		rc = poll_code(x, path.data, until, &code, &why);
 	if (rc >= 0 && suspicious(code))
 		rc = check_container(x, until, &why);
 	if (rc < 0) {
@@ -98,6 +103,20 @@ int sba_exec_exit_code(struct sba_exec *x, struct sba_until until, int *ret, str
 	}
 	*ret = code;
 	return 0;
+}
+
+/* 409: its container is gone. */
+bool sba_exec_runs(struct sba_engine *e, const char *id, struct sba_until until)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	SBA_JSON json_t *j = NULL;
+	if (!id || put_exec_path(&path, id, NULL) < 0)
+		return false;
+	struct sba_request r = { .method = "GET", .path = path.data, .tried = "inspect exec" };
+	int rc = sba_engine_call(e, &r, until, &j, NULL);
+	if (rc == SBA_ENOTFOUND || rc == SBA_EEXIST)
+		return false;
+	return rc < 0 || sba_json_bool(j, "Running", true);
 }
 
 bool sba_exec_runtime_error(int code, const char *out, size_t len)

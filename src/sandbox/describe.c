@@ -56,7 +56,7 @@ static void read_limits(const json_t *container, struct sba_sandbox_limits *ret)
 /* A client that attached shows nowhere in the engine's description, but the main process
  * has a child then that leads a process group. The engine must be told to list each
  * process by its pid. */
-static bool is_attached(const struct sba_sandbox *s, int64_t main_pid)
+static bool is_attached(const struct sba_sandbox *s, int64_t main_pid, struct sba_until until)
 {
 	char path[SBA_ID_MAX + 64];
 	SBA_JSON json_t *j = NULL;
@@ -64,8 +64,7 @@ static bool is_attached(const struct sba_sandbox *s, int64_t main_pid)
 	const struct sba_request request = { .method = "GET",
 					     .path = path,
 					     .tried = "ask for processes" };
-	if (sba_engine_call(s->engine, &request, sba_engine_until(s->engine, SBA_ENGINE_STEP_MS),
-			    &j, NULL) < 0)
+	if (sba_engine_call(s->engine, &request, until, &j, NULL) < 0)
 		return false;
 	size_t i;
 	json_t *row;
@@ -82,12 +81,25 @@ static bool is_attached(const struct sba_sandbox *s, int64_t main_pid)
 	return false;
 }
 
-int sba_sandbox_held(const struct sba_sandbox *s, const json_t *container)
+/* Podman (4.3 to 5.4) goes on listing execs that have ended, for five minutes; Docker
+ * lists those that were never started. */
+static int running_execs(const struct sba_sandbox *s, const json_t *container,
+			 struct sba_until until)
 {
-	int held = (int)json_array_size(json_object_get(container, "ExecIDs"));
+	int n = 0;
+	size_t i;
+	json_t *id;
+	json_array_foreach(json_object_get(container, "ExecIDs"), i, id) n +=
+		sba_exec_runs(s->engine, json_string_value(id), until);
+	return n;
+}
+
+int sba_sandbox_held(const struct sba_sandbox *s, const json_t *container, struct sba_until until)
+{
+	int held = running_execs(s, container, until);
 	int64_t main_pid = sba_json_int(container, "State.Pid", 0);
 	if (main_pid > 0 && sba_json_bool(container, "Config.StdinOnce", false))
-		held += is_attached(s, main_pid);
+		held += is_attached(s, main_pid, until);
 	return held;
 }
 
@@ -102,7 +114,7 @@ int sba_sandbox_describe(struct sba_sandbox *s, char **ret_json, struct sba_erro
 		rc = inspect_one(s, s->sidecar, &sidecar, err);
 	if (rc < 0)
 		return rc;
-	int held = sba_sandbox_held(s, container);
+	int held = sba_sandbox_held(s, container, sba_engine_until(s->engine, SBA_ENGINE_STEP_MS));
 	struct sba_sandbox_limits limits;
 	read_limits(container, &limits);
 	const char *state = held > 0 && strcmp(i->state, "idle") == 0 ? "working" : i->state;

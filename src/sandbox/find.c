@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding sandboxes again by their labels, judging whether they are ours,
- * listing them and sweeping what died half-made.
+ * Finding sandboxes again by their labels, judging whether they are ours, and
+ * sweeping what died half-made.
  */
 #include "image/image.h"
 #include "sandbox/carried.h"
@@ -176,9 +176,8 @@ static bool is_half_made(const struct sba_sandbox *s)
 	       sba_unix_ms() / 1000 - s->info.created > HALF_MADE_S;
 }
 
-/* What died half-made goes with the next command of any kind, which is neither to fail
- * nor to wait long for it. What is asked for by name stays, for the answer. */
-static void sweep_half_made(struct sba_engine *e, struct sba_found *f, const char *asked_for)
+/* Neither fails for it nor waits long. */
+void sba_found_sweep(struct sba_engine *e, struct sba_found *f, const char *asked_for)
 {
 	struct sba_until until = sba_engine_until(e, SWEEP_MS);
 	size_t kept = 0;
@@ -298,7 +297,7 @@ int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 	rc = sba_found_get_prefix(e, prefix, &f, err);
 	if (rc < 0)
 		return rc;
-	sweep_half_made(e, &f, name);
+	sba_found_sweep(e, &f, name);
 	size_t i = 0;
 	while (i < f.n && strcmp(f.v[i].info.name, name) != 0 && strcmp(f.v[i].info.id, name) != 0)
 		i++;
@@ -315,21 +314,6 @@ int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 	return rc;
 }
 
-int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
-{
-	if (strcmp(s->info.state, "ready") == 0)
-		return sba_hint(err,
-				sba_fail(err, SBA_EREFUSED,
-					 "sandbox '%s' is one of the pool: nobody's yet",
-					 s->info.name),
-				"run and up claim one, pool drain ends them");
-	if ((*s->container && *s->sidecar) || s->backend)
-		return 0;
-	return sba_hint(err,
-			sba_fail(err, SBA_EBROKEN, "sandbox '%s' is half of one", s->info.name),
-			"remove it:  sandbox-agent rm %s", s->info.name);
-}
-
 void sba_sandbox_close(struct sba_sandbox *s)
 {
 	if (!s)
@@ -342,127 +326,6 @@ void sba_sandbox_close(struct sba_sandbox *s)
 	json_decref(s->resident);
 	free(s->root);
 	free(s);
-}
-
-/* ---- listing ---- */
-
-enum { PAST_S = 60 * 60 };
-
-bool sba_list_wants(const struct sba_sandbox *s, const struct sba_list_options *o)
-{
-	bool gone = strcmp(s->info.state, "gone") == 0;
-	/* What somebody took away on purpose is no news, nor what nobody had. */
-	if (strcmp(s->info.reason, "removed") == 0 || (gone && sba_member_unclaimed(s)))
-		return false;
-	if (o->ready && strcmp(s->info.state, "ready") != 0)
-		return false;
-	if (o->tag && strcmp(o->tag, s->info.tag) != 0)
-		return false;
-	if (o->agent && strcmp(o->agent, s->info.agent) != 0)
-		return false;
-	if (o->name && strcmp(o->name, s->info.name) != 0)
-		return false;
-	return o->all || o->ready ||
-	       (!gone && strcmp(s->info.state, "created") != 0 && !sba_member_unclaimed(s));
-}
-
-static void count_commands(struct sba_sandbox *s)
-{
-	SBA_JSON json_t *j = NULL;
-	if (strcmp(s->info.state, "idle") != 0 ||
-	    sba_container_inspect(s->engine, s->container,
-				  sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j, NULL) < 0)
-		return;
-	s->info.commands = sba_sandbox_held(s, j);
-	if (s->info.commands > 0)
-		s->info.state = "working";
-}
-
-static int newest_first(const void *a, const void *b)
-{
-	const struct sba_sandbox *x = a, *y = b;
-	if (x->info.created != y->info.created)
-		return x->info.created < y->info.created ? 1 : -1;
-	return strcmp(x->info.name, y->info.name);
-}
-
-void sba_list_sort(struct sba_sandbox_list *l)
-{
-	if (l->found.n > 0)
-		qsort(l->found.v, l->found.n, sizeof(*l->found.v), newest_first);
-}
-
-/* One question to the engine for each that was made without an agent. */
-static void look_inside(struct sba_engine *e, struct sba_sandbox *s)
-{
-	struct sba_error why;
-	bool runs = strcmp(s->info.state, "idle") == 0 || strcmp(s->info.state, "working") == 0;
-	if (!runs || *s->info.agent || s->info.foreign_schema)
-		return;
-	s->engine = e;
-	if (sba_sandbox_find_agent(s, &why) < 0)
-		sba_log("sandbox", "%s", why.text);
-}
-
-int sba_sandbox_list(struct sba_engine *e, const struct sba_list_options *options,
-		     struct sba_sandbox_list **ret, struct sba_error *err)
-{
-	static const struct sba_list_options defaults = { 0 };
-	const struct sba_list_options *o = options ? options : &defaults;
-	const char *prefix = o->prefix ? o->prefix : SBA_DEFAULT_PREFIX;
-	char by_prefix[SBA_FILTER_MAX];
-	const char *const one[] = { sba_label_of_prefix(by_prefix, prefix), NULL };
-	static const char *const every[] = { SBA_LABEL "id", NULL };
-	struct sba_sandbox_list *l = calloc(1, sizeof(*l));
-	if (!l)
-		return sba_fail_nomem(err);
-	int rc = sba_found_get(e, strcmp(prefix, "*") == 0 ? every : one, &l->found, err);
-	if (rc < 0) {
-		free(l);
-		return rc;
-	}
-	/* Other prefixes are others'. */
-	if (strcmp(prefix, "*") != 0)
-		sweep_half_made(e, &l->found, NULL);
-	/* Without the past the list is still worth having. */
-	if (o->all && sba_past_add(e, strcmp(prefix, "*") == 0 ? every[0] : by_prefix,
-				   sba_unix_ms() / 1000 - PAST_S, &l->found, NULL) < 0)
-		sba_log("sandbox", "the engine does not tell what was before");
-	size_t kept = 0;
-	for (size_t i = 0; i < l->found.n; i++) {
-		struct sba_sandbox *s = &l->found.v[i];
-		if (o->moved_in)
-			look_inside(e, s);
-		if (!sba_list_wants(s, o)) {
-			json_decref(s->labels);
-			json_decref(s->resident);
-			continue;
-		}
-		count_commands(s);
-		l->found.v[kept++] = *s;
-	}
-	l->found.n = kept;
-	sba_list_sort(l);
-	*ret = l;
-	return 0;
-}
-
-size_t sba_sandbox_list_count(const struct sba_sandbox_list *l)
-{
-	return l->found.n;
-}
-
-const struct sba_sandbox_info *sba_sandbox_list_at(const struct sba_sandbox_list *l, size_t n)
-{
-	return n < l->found.n ? &l->found.v[n].info : NULL;
-}
-
-void sba_sandbox_list_free(struct sba_sandbox_list *l)
-{
-	if (!l)
-		return;
-	sba_found_fini(&l->found);
-	free(l);
 }
 
 /* ---- sweeping ---- */

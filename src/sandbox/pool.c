@@ -282,7 +282,7 @@ bool sba_claim_abandoned(const struct sba_sandbox *s)
 		return false;
 	snprintf(by_id, sizeof(by_id), SBA_LABEL "id=%.40s", s->info.id);
 	if (sba_container_inspect(s->engine, s->container, until, &j, NULL) < 0 ||
-	    sba_sandbox_held(s, j) > 0 ||
+	    sba_sandbox_held(s, j, until) > 0 ||
 	    sba_engine_past_events(s->engine, by_id, sba_unix_ms() / 1000 - CLAIM_S, until, &events,
 				   NULL) < 0)
 		return false;

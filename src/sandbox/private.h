@@ -55,7 +55,8 @@ struct sba_sandbox {
 	char *root; /* what is root's own elsewhere lies beneath it; NULL: not asked yet */
 };
 
-/* SBA_EBROKEN for what is only good for removal: one half of it is missing. */
+/* SBA_EBROKEN where one half of it was missing when the handle was opened: it is being
+ * made, or it is ending, and why is told. SBA_EREFUSED: one of the pool. */
 int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err) SBA_MUST_CHECK;
 
 /* sba_sandbox_check_alive() that goes on no longer than `until`. */
@@ -175,8 +176,9 @@ bool sba_member_unclaimed(const struct sba_sandbox *s);
 
 /* ---- describe.c ---- */
 
-/* How many clients hold a running container, which was just inspected. */
-int sba_sandbox_held(const struct sba_sandbox *s, const json_t *container);
+/* How many clients hold a running container, which was just inspected. An exec that the
+ * engine tells nothing of until then counts. */
+int sba_sandbox_held(const struct sba_sandbox *s, const json_t *container, struct sba_until until);
 
 /* ---- pool.c ---- */
 
@@ -200,7 +202,15 @@ int sba_found_get_prefix(struct sba_engine *e, const char *prefix, struct sba_fo
 			 struct sba_error *err) SBA_MUST_CHECK;
 /* Half-made or broken, and surely nobody's work under way. */
 bool sba_found_is_litter(const struct sba_sandbox *s);
+/* What died half-made goes with the next command of any kind, which does not fail for it.
+ * What is asked for by name (may be NULL) stays, for the answer. */
+void sba_found_sweep(struct sba_engine *e, struct sba_found *f, const char *asked_for);
 void sba_found_fini(struct sba_found *f);
+/* A new entry at its end, empty; NULL when out of memory. */
+struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e);
+
+/* ---- list.c ---- */
+
 struct sba_sandbox_list {
 	struct sba_found found;
 };
@@ -208,8 +218,6 @@ struct sba_sandbox_list {
 bool sba_list_wants(const struct sba_sandbox *s, const struct sba_list_options *o);
 /* Newest first. */
 void sba_list_sort(struct sba_sandbox_list *l);
-/* A new entry at its end, empty; NULL when out of memory. */
-struct sba_sandbox *sba_found_new(struct sba_found *f, struct sba_engine *e);
 
 /* ---- lock.c ---- */
 

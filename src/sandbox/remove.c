@@ -103,6 +103,21 @@ void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size
 	post_mortem(s, sba_engine_until_regardless(SBA_ENGINE_STEP_MS), ret, size);
 }
 
+int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
+{
+	if (strcmp(s->info.state, "ready") == 0)
+		return sba_hint(err,
+				sba_fail(err, SBA_EREFUSED,
+					 "sandbox '%s' is one of the pool: nobody's yet",
+					 s->info.name),
+				"run and up claim one, pool drain ends them");
+	if ((*s->container && *s->sidecar) || s->backend)
+		return 0;
+	return sba_hint(err,
+			sba_fail(err, SBA_EBROKEN, "sandbox '%s' is half of one", s->info.name),
+			"remove it:  sandbox-agent rm %s", s->info.name);
+}
+
 static int is_running(struct sba_sandbox *s, const char *id, struct sba_until until,
 		      struct sba_error *err)
 {

@@ -85,12 +85,21 @@ static void serve(int fd)
 	}
 }
 
+static void *serve_one(void *user)
+{
+	int fd = (int)(intptr_t)user;
+	serve(fd);
+	close(fd);
+	return NULL;
+}
+
 static void *run(void *user)
 {
 	(void)user;
 	for (int fd; (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0;) {
-		serve(fd);
-		close(fd);
+		pthread_t thread;
+		assert(pthread_create(&thread, NULL, serve_one, (void *)(intptr_t)fd) == 0);
+		pthread_detach(thread);
 	}
 	return NULL;
 }
