@@ -103,6 +103,27 @@ void sba_sandbox_post_mortem(const struct sba_sandbox *s, char *ret, size_t size
 	post_mortem(s, sba_engine_until_regardless(SBA_ENGINE_STEP_MS), ret, size);
 }
 
+/* Between the deaths of its two halves a sandbox is gone already; and a sidecar alone may
+ * be one that somebody is just making. */
+static int half_of_one(const struct sba_sandbox *s, struct sba_error *err)
+{
+	char why[128];
+	if (look_back(s, sba_engine_until_regardless(SBA_ENGINE_STEP_MS), why, sizeof(why)))
+		return sba_hint(
+			err,
+			sba_fail(err, SBA_EBROKEN, "sandbox '%s' is gone: %s", s->info.name, why),
+			"what there is and was:  sandbox-agent ps -a");
+	if (!*s->container)
+		return sba_hint(err,
+				sba_fail(err, SBA_EBROKEN, "sandbox '%s' is still being made",
+					 s->info.name),
+				"try again in a moment; if nobody is at it any more:  "
+				"sandbox-agent gc");
+	return sba_hint(
+		err, sba_fail(err, SBA_EBROKEN, "sandbox '%s' has lost its sidecar", s->info.name),
+		"remove it:  sandbox-agent rm %s", s->info.name);
+}
+
 int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
 {
 	if (strcmp(s->info.state, "ready") == 0)
@@ -111,11 +132,7 @@ int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
 					 "sandbox '%s' is one of the pool: nobody's yet",
 					 s->info.name),
 				"run and up claim one, pool drain ends them");
-	if ((*s->container && *s->sidecar) || s->backend)
-		return 0;
-	return sba_hint(err,
-			sba_fail(err, SBA_EBROKEN, "sandbox '%s' is half of one", s->info.name),
-			"remove it:  sandbox-agent rm %s", s->info.name);
+	return (*s->container && *s->sidecar) || s->backend ? 0 : half_of_one(s, err);
 }
 
 static int is_running(struct sba_sandbox *s, const char *id, struct sba_until until,

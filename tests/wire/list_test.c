@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a list says that each sandbox does. */
+/* What a list says that each sandbox does, and what is said of one that is half there. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -156,6 +156,54 @@ static void a_brief_list_is_one_question(void **state)
 	end(&w);
 }
 
+/* ---- one half ---- */
+
+#define EVENT(action, role)                                                                        \
+	"{\"Action\":\"" action "\",\"Actor\":{\"Attributes\":{" LABEL "schema\":\"1\"," LABEL     \
+	"prefix\":\"p\"," LABEL "id\":\"id-one\"," LABEL "name\":\"one\"," LABEL "role\":\"" role  \
+	"\",\"name\":\"p-one\",\"exitCode\":\"137\"}}}\n"
+
+static void half_is_told_as(const char *events, const char *container, const char *words)
+{
+	struct world w = { 0 };
+	const struct fake_exchange script[] = {
+		{ .path = "/events?", .answer = json(&w, events) },
+	};
+	struct sba_sandbox half = { .sidecar = "side",
+				    .info = { .id = "id-one", .name = "one", .state = "created" } };
+	struct sba_error err = { 0 };
+	begin(&w, script, SBA_ARRAY_LEN(script));
+	half.engine = w.e;
+	snprintf(half.container, sizeof(half.container), "%s", container);
+	if (*container)
+		*half.sidecar = '\0';
+	assert_int_equal(sba_sandbox_check_whole(&half, &err), SBA_EBROKEN);
+	if (!strstr(err.text, words))
+		fail_msg("'%s' is not in: %s", words, err.text);
+	assert_true(*err.hint);
+	end(&w);
+}
+
+static void a_half_whose_other_was_killed_is_told_as_gone_with_the_reason(void **state)
+{
+	(void)state;
+	half_is_told_as(EVENT("kill", "sandbox") EVENT("die", "sandbox")
+				EVENT("destroy", "sandbox"),
+			"", "is gone: it was removed, or killed from outside");
+}
+
+static void a_sidecar_whose_sandbox_is_not_there_yet_is_told_as_being_made(void **state)
+{
+	(void)state;
+	half_is_told_as("", "", "is still being made");
+}
+
+static void a_main_container_alone_is_told_as_that(void **state)
+{
+	(void)state;
+	half_is_told_as("", "main", "has lost its sidecar");
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, prepare)
 
 int main(void)
@@ -164,6 +212,9 @@ int main(void)
 		TEST(only_execs_that_run_make_a_sandbox_work),
 		TEST(one_that_is_not_answered_keeps_no_other_waiting),
 		TEST(a_brief_list_is_one_question),
+		TEST(a_half_whose_other_was_killed_is_told_as_gone_with_the_reason),
+		TEST(a_sidecar_whose_sandbox_is_not_there_yet_is_told_as_being_made),
+		TEST(a_main_container_alone_is_told_as_that),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
