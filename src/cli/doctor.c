@@ -168,18 +168,18 @@ static void check_leftovers(struct doctor *d)
 {
 	struct sba_error err;
 	struct sba_sandbox_list *l = NULL;
-	struct sba_list_options lo = { .prefix = d->cli->prefix, .all = true };
+	struct sba_list_options lo = { .prefix = d->cli->prefix, .all = true, .brief = true };
 	size_t alive = 0, dead = 0;
 	if (sba_sandbox_list(d->cli->engine, &lo, &l, &err) < 0) {
 		say_error(d, "sandboxes", &err);
 		return;
 	}
 	for (size_t n = 0; n < sba_sandbox_list_count(l); n++) {
-		const char *state = sba_sandbox_list_at(l, n)->state;
-		if (!strcmp(state, "idle") || !strcmp(state, "working"))
-			alive++;
-		else
-			dead++;
+		const struct sba_sandbox_info *i = sba_sandbox_list_at(l, n);
+		bool over = !strcmp(i->state, "gone"); /* with a reason nothing is left of it */
+		bool half = !strcmp(i->state, "created") || !strcmp(i->state, "broken");
+		dead += half || (over && !i->reason[0]);
+		alive += !half && !over;
 	}
 	if (dead)
 		say(d, "sandboxes", WARN, "%zu alive, %zu half-made or gone: sandbox-agent gc",
