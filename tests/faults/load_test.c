@@ -318,8 +318,9 @@ static void a_full_file_system_inside_is_told_and_nothing_half_written_stays(voi
 {
 	(void)state;
 	size_t size = 80 * MIB; /* of the 64 that an engine gives to it */
-	SBA_FREE char *data = calloc(1, size);
+	SBA_FREE char *data = malloc(size);
 	assert_non_null(data);
+	memset(data, 'x', size); /* of zeros a hole would be made */
 	const char *file = live_path("too-big");
 	live_write_file(file, data, size, 0600);
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "small" });
