@@ -68,23 +68,6 @@ static char *version_of(const char *image, const char *agent)
 	return date ? strndup(version, (size_t)(date - version)) : strdup("");
 }
 
-static void on_connection(void *user, const struct sba_connection *c)
-{
-	struct sba_audit *a = user;
-	SBA_JSON json_t *j = json_pack("{s:o, s:i, s:b, s:I, s:I}", "host",
-				       sba_json_text(c->host, strlen(c->host)), "port", c->port,
-				       "allowed", c->allowed, "sent", (json_int_t)c->sent,
-				       "received", (json_int_t)c->received);
-	if (j && c->why)
-		json_object_set_new(j, "why", sba_json_text(c->why, strlen(c->why)));
-	if (j && c->rule)
-		json_object_set_new(j, "rule", sba_json_text(c->rule, strlen(c->rule)));
-	SBA_FREE char *text = j ? sba_json_dump(j) : NULL;
-	struct sba_error err = { 0 };
-	if (text && sba_audit_record(a, "connection", text, &err) < 0)
-		sba_log("audit", "%s", err.text);
-}
-
 /* All that a sandbox says of itself could be copied. */
 static bool who_is_whole(const struct sba_audit_who *w)
 {
@@ -124,12 +107,15 @@ int sba_audit_open(const struct sba_audit_options *o, struct sba_sandbox *s, str
 	int rc = sba_audit_new(o, &who, &a, err);
 	if (rc == 0)
 		rc = hide_login(a, s, err);
+	if (rc == 0)
+		rc = sba_audit_connections_open(a, &a->connections, err);
 	if (rc < 0) {
 		sba_audit_close(a);
 		return rc;
 	}
 	a->sandbox = s;
-	a->observer = (struct sba_observer){ .connection = on_connection, .user = a };
+	a->observer = (struct sba_observer){ .connection = sba_audit_connections_tell,
+					     .user = a->connections };
 	sba_sandbox_observe(s, &a->observer);
 	*ret = a;
 	return 0;
@@ -187,10 +173,11 @@ void sba_audit_ask(struct sba_audit *a)
 
 /* ---- what is recorded outside of turns ---- */
 
-static int append(struct sba_audit *a, const char *kind, const char *payload, struct sba_error *err)
+static int append(struct sba_audit *a, const char *kind, const char *payload, int64_t time_ms,
+		  struct sba_error *err)
 {
 	struct sba_audit_folder f = SBA_AUDIT_FOLDER_INIT;
-	const struct sba_audit_place at = { .time_ms = sba_unix_ms() };
+	const struct sba_audit_place at = { .time_ms = time_ms };
 	SBA_BUF struct sba_buf line = SBA_BUF_INIT(SBA_AUDIT_LINE_MAX);
 	int rc = sba_audit_folder_for_sandbox(a, &f, err);
 	if (rc < 0)
@@ -206,8 +193,8 @@ static int append(struct sba_audit *a, const char *kind, const char *payload, st
 	return rc;
 }
 
-int sba_audit_record(struct sba_audit *a, const char *kind, const char *payload,
-		     struct sba_error *err)
+int sba_audit_record_at(struct sba_audit *a, const char *kind, const char *payload, int64_t time_ms,
+			struct sba_error *err)
 {
 	SBA_JSON json_t *j = NULL;
 	int rc = sba_json_parse(payload, strlen(payload), kind, &j, err);
@@ -220,11 +207,17 @@ int sba_audit_record(struct sba_audit *a, const char *kind, const char *payload,
 		return rc;
 	pthread_mutex_lock(&a->lock);
 	if (a->turn)
-		sba_audit_turn_other(a->turn, kind, one_line);
+		sba_audit_turn_other(a->turn, kind, one_line, time_ms);
 	else
-		rc = append(a, kind, one_line, err);
+		rc = append(a, kind, one_line, time_ms, err);
 	pthread_mutex_unlock(&a->lock);
 	return rc < 0 ? sba_wrap(err, rc, "audit") : 0;
+}
+
+int sba_audit_record(struct sba_audit *a, const char *kind, const char *payload,
+		     struct sba_error *err)
+{
+	return sba_audit_record_at(a, kind, payload, sba_unix_ms(), err);
 }
 
 void sba_audit_close(struct sba_audit *a)
@@ -233,6 +226,7 @@ void sba_audit_close(struct sba_audit *a)
 		return;
 	if (a->sandbox)
 		sba_sandbox_unobserve(a->sandbox, &a->observer);
+	sba_audit_connections_close(a->connections);
 	for (size_t i = 0; i < a->secrets_n; i++)
 		sba_redact_free(a->secrets[i]);
 	who_fini(&a->who);

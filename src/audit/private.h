@@ -30,6 +30,7 @@ struct sba_audit {
 	struct sba_audit_who who;
 	struct sba_sandbox *sandbox; /* NULL in tests */
 	struct sba_observer observer;
+	struct sba_audit_connections *connections;
 	bool asked, pruned;
 	pthread_mutex_t lock;        /* of all below; connections come on other threads */
 	struct sba_audit_turn *turn; /* under way; NULL: none */
@@ -44,6 +45,22 @@ int sba_audit_new(const struct sba_audit_options *o, struct sba_audit_who *take_
 void sba_audit_ask(struct sba_audit *a);
 /* The values of "K=V" whose names say that they are secret. */
 void sba_audit_hide_env(struct sba_audit *a, const json_t *env);
+
+/* What a thread noticed at some time, told later. */
+int sba_audit_record_at(struct sba_audit *a, const char *kind, const char *payload, int64_t time_ms,
+			struct sba_error *err) SBA_MUST_CHECK;
+
+/* ---- connections.c ---- */
+
+struct sba_audit_connections;
+int sba_audit_connections_open(struct sba_audit *a, struct sba_audit_connections **ret,
+			       struct sba_error *err) SBA_MUST_CHECK;
+/* Of an observer, whose user they are: never waits for what is written. */
+void sba_audit_connections_tell(void *connections, const struct sba_connection *told);
+/* Waits until those that were told are written, without a's lock; NULL is allowed. */
+void sba_audit_connections_settle(struct sba_audit_connections *c);
+/* After the last one was told; writes what is left. NULL is allowed. */
+void sba_audit_connections_close(struct sba_audit_connections *c);
 
 /* ---- root.c: the root and its days ---- */
 
@@ -137,7 +154,8 @@ void sba_audit_line_other(struct sba_buf *b, const struct sba_audit_place *at, c
 /* ---- turn.c ---- */
 
 /* One event of ours into the turn under way; any thread, with a's lock held. */
-void sba_audit_turn_other(struct sba_audit_turn *t, const char *kind, const char *payload);
+void sba_audit_turn_other(struct sba_audit_turn *t, const char *kind, const char *payload,
+			  int64_t time_ms);
 /* Opens events.jsonl to append; a line that a full disk has cut is ended. */
 int sba_audit_events_open(int folder_fd, struct sba_error *err) SBA_MUST_CHECK;
 

@@ -203,9 +203,10 @@ void sba_audit_turn_take_event(struct sba_audit_turn *t, const struct sba_event 
 		sba_audit_turn_write(t);
 }
 
-void sba_audit_turn_other(struct sba_audit_turn *t, const char *kind, const char *payload)
+void sba_audit_turn_other(struct sba_audit_turn *t, const char *kind, const char *payload,
+			  int64_t time_ms)
 {
-	const struct sba_audit_place at = { .turn = t->number, .time_ms = sba_unix_ms() };
+	const struct sba_audit_place at = { .turn = t->number, .time_ms = time_ms };
 	SBA_BUF struct sba_buf line = SBA_BUF_INIT(SBA_AUDIT_LINE_MAX);
 	struct sba_error err = { 0 };
 	if (t->dead)

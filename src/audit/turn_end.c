@@ -86,6 +86,7 @@ void sba_audit_turn_end(struct sba_audit_turn *t, const struct sba_audit_end *e)
 		return;
 	t->over = true;
 	sba_audit_feed_close(t);
+	sba_audit_connections_settle(t->audit->connections);
 	if (e->session && *e->session)
 		sba_audit_turn_session(t, e->session);
 	SBA_JSON json_t *said = outcome(t, e);

@@ -101,11 +101,12 @@ enum {
 	SBA_AUDIT_PROMPT_EVENT_MAX = 4 * SBA_MIB,    /* and among the events */
 	SBA_AUDIT_NAME_MAX = SBA_SESSION_ID_MAX + 8, /* a session's folder: "ID+2" */
 	SBA_AUDIT_SECRETS_MAX = 64,
-	SBA_LOGIN_MAX = SBA_MIB,    /* a CLI's file */
-	SBA_LOGIN_SECRETS_MAX = 32, /* in one; they are looked for in all that is said */
-	SBA_LOGIN_SECRET_MIN = 20,  /* bytes; a shorter word is no token */
-	SBA_AUDIT_ASK_MS = 2000,    /* for the engine to say what a sandbox is */
-	SBA_AUDIT_TWINS_MAX = 999,  /* folders of one id */
+	SBA_AUDIT_CONNECTIONS_MAX = 1024, /* noticed and not yet written */
+	SBA_LOGIN_MAX = SBA_MIB,          /* a CLI's file */
+	SBA_LOGIN_SECRETS_MAX = 32,       /* in one; they are looked for in all that is said */
+	SBA_LOGIN_SECRET_MIN = 20,        /* bytes; a shorter word is no token */
+	SBA_AUDIT_ASK_MS = 2000,          /* for the engine to say what a sandbox is */
+	SBA_AUDIT_TWINS_MAX = 999,        /* folders of one id */
 
 	/* files of ours that a user may edit */
 	SBA_CONFIG_MAX = SBA_MIB,

@@ -371,6 +371,62 @@ static void a_root_that_cannot_be_written_is_an_error_and_nothing_else(void **st
 	sba_audit_close(a);
 }
 
+/* ---- connections ---- */
+
+static const struct sba_connection refused = { .host = "x.test", .port = 443, .why = "no rule" };
+
+static void a_connection_noticed_in_a_turn_is_of_that_turn(void **state)
+{
+	(void)state;
+	struct sba_audit *a = audit_open("box", NULL);
+	assert_int_equal(sba_audit_connections_open(a, &a->connections, NULL), 0);
+	struct sba_audit_turn *t = audit_turn(a, ID);
+	sba_audit_connections_tell(a->connections, &refused);
+	audit_end(t);
+	SBA_JSON json_t *events = audit_events(ID);
+	size_t i, n = 0;
+	json_t *e;
+	json_array_foreach(events, i, e)
+	{
+		if (strcmp(sba_json_str(e, "kind"), "connection") != 0)
+			continue;
+		n++;
+		assert_string_equal(sba_json_str(e, "payload.host"), "x.test");
+		assert_int_equal(sba_json_int(e, "turn", 0), 1);
+	}
+	assert_int_equal(n, 1);
+	sba_audit_close(a);
+}
+
+/* The lock is what a writer has who waits for its disk. */
+static void connections_never_wait_for_the_record_and_what_is_left_out_is_counted(void **state)
+{
+	(void)state;
+	enum { TOLD = 3 * SBA_AUDIT_CONNECTIONS_MAX };
+	struct sba_audit *a = audit_open("box", NULL);
+	assert_int_equal(sba_audit_connections_open(a, &a->connections, NULL), 0);
+	struct sba_audit_turn *t = audit_turn(a, ID);
+	pthread_mutex_lock(&a->lock);
+	for (int i = 0; i < TOLD; i++)
+		sba_audit_connections_tell(a->connections, &refused);
+	pthread_mutex_unlock(&a->lock);
+	audit_end(t);
+	SBA_JSON json_t *events = audit_events(ID);
+	size_t i;
+	int64_t written = 0, left_out = 0;
+	json_t *e;
+	json_array_foreach(events, i, e)
+	{
+		const char *kind = sba_json_str(e, "kind");
+		written += !strcmp(kind, "connection");
+		if (!strcmp(kind, "left_out"))
+			left_out += sba_json_int(e, "payload.count", 0);
+	}
+	assert_true(left_out >= SBA_AUDIT_CONNECTIONS_MAX);
+	assert_int_equal(written + left_out, TOLD);
+	sba_audit_close(a);
+}
+
 /* ---- retention ---- */
 
 static void make_old(const char *day, const char *file)
@@ -504,6 +560,8 @@ int main(void)
 		T(a_file_that_may_not_grow_is_told_once_and_fails_nothing),
 		T(a_folder_that_is_removed_under_a_turn_is_told_once),
 		T(a_root_that_cannot_be_written_is_an_error_and_nothing_else),
+		T(a_connection_noticed_in_a_turn_is_of_that_turn),
+		T(connections_never_wait_for_the_record_and_what_is_left_out_is_counted),
 		T(only_days_without_activity_go),
 		T(a_day_that_is_a_link_is_left_alone),
 		T(a_turn_under_way_keeps_its_day_however_old),
