@@ -212,6 +212,9 @@ bool cli_complete_takes_record(const struct cli_command *c);
 bool cli_complete_is_choice(const struct cli_command *c);
 bool cli_complete_is_file(const char *arg);
 void cli_complete_put_agents(FILE *to);
+/* Branches of a shell's `case`, which print the names of sandboxes: those of a service
+ * where the word so far, in that variable, begins with it. */
+void cli_complete_put_names(FILE *to, const char *word);
 /* The keys of settings. */
 void cli_complete_put_keys(FILE *to);
 /* Walks the first words of commands of two, "image " with its space; *at begins at 0.
@@ -573,6 +576,8 @@ int cli_spawn_anywhere(struct cli *cli, struct cli_spawn *o, const struct cli_lo
 
 /* Whether the word names a service. */
 bool cli_remote_is(const char *backend);
+/* Somebody has said where it is, or has a key for it. */
+bool cli_remote_is_set_up(const struct cli *cli, const char *service);
 /* How long "SERVICE/" is that a name begins with; 0: it does not. */
 size_t cli_remote_prefix(const char *name);
 /* The service of that name, as the configuration has it. */

@@ -31,6 +31,17 @@ bool cli_complete_is_file(const char *arg)
 	return !strncmp(arg, "FILE", 4) || !strncmp(arg, "DIR", 3);
 }
 
+void cli_complete_put_names(FILE *to, const char *word)
+{
+	fputc('\t', to);
+	for (const char *const *n = sba_remote_names(); *n; n++)
+		fprintf(to, "%s%s/*", n == sba_remote_names() ? "" : "|", *n);
+	fprintf(to,
+		") sandbox-agent -q ps --backend \"${%s%%%%/*}\" 2>/dev/null ;;\n"
+		"\t*) sandbox-agent -q ps 2>/dev/null ;;\n",
+		word);
+}
+
 void cli_complete_put_agents(FILE *to)
 {
 	for (const char *const *n = sba_agent_names(); *n; n++)
@@ -187,11 +198,12 @@ static void zsh_cases(FILE *to, const char *group)
 static void zsh(FILE *to)
 {
 	char group[32];
-	fputs("#compdef sandbox-agent\n"
-	      "_sandbox_agent_names() { compadd -- ${(f)\"$(sandbox-agent -q ps 2>/dev/null)\"} }\n"
+	fputs("#compdef sandbox-agent\n_sandbox_agent_ps() {\n\tcase $PREFIX in\n", to);
+	cli_complete_put_names(to, "PREFIX");
+	fputs("\tesac\n}\n"
+	      "_sandbox_agent_names() { compadd -- ${(f)\"$(_sandbox_agent_ps)\"} }\n"
 	      "_sandbox_agent_sides() {\n"
-	      "\tcompadd -S '' -- ${^${(f)\"$(sandbox-agent -q ps "
-	      "2>/dev/null)\"}}:\n\t_files\n}\n\n",
+	      "\tcompadd -S '' -- ${^${(f)\"$(_sandbox_agent_ps)\"}}:\n\t_files\n}\n\n",
 	      to);
 	for (size_t at = 0; cli_complete_group(&at, group);) {
 		int len = (int)strlen(group) - 1;
@@ -268,7 +280,7 @@ static void fish_words(FILE *to, const struct cli_command *c)
 {
 	if (cli_complete_takes(c, "NAME") || cli_complete_takes(c, "SRC")) {
 		fish_when(to, c);
-		fputs("-a '(sandbox-agent -q ps 2>/dev/null)'\n", to);
+		fputs("-a '(__sandbox_agent_names)'\n", to);
 	}
 	if (cli_complete_takes_record(c)) {
 		fish_when(to, c);
@@ -325,10 +337,22 @@ static void fish_command(FILE *to, const struct cli_command *c)
 	fish_words(to, c);
 }
 
+static void fish_names(FILE *to)
+{
+	fputs("function __sandbox_agent_names\n\tswitch (commandline -ct)\n\tcase", to);
+	for (const char *const *n = sba_remote_names(); *n; n++)
+		fprintf(to, " '%s/*'", *n);
+	fputs("\n\t\tsandbox-agent -q ps --backend "
+	      "(string split -m1 / -- (commandline -ct))[1] 2>/dev/null\n"
+	      "\tcase '*'\n\t\tsandbox-agent -q ps 2>/dev/null\n\tend\nend\n",
+	      to);
+}
+
 static void fish(FILE *to)
 {
 	char group[32];
 	fputs("# fish completion for sandbox-agent\ncomplete -c sandbox-agent -f\n", to);
+	fish_names(to);
 	for (size_t at = 0; cli_complete_group(&at, group);)
 		fprintf(to, "complete -c sandbox-agent -n __fish_use_subcommand -a %s\n", group);
 	cli_complete_each_option(to, NULL, fish_global);

@@ -10,8 +10,7 @@
 /* Bash breaks words at ":" and "=" too, which is seen to before the rest. Files
  * go through mapfile and -o filenames, which know spaces and folders. */
 static const char bash_begin[] =
-	"# bash completion for sandbox-agent\n"
-	"_sandbox_agent_names()\n{\n\tsandbox-agent -q ps 2>/dev/null\n}\n\n"
+	"\tesac\n}\n\n"
 	"_sandbox_agent_files()\n{\n"
 	"\tcompopt -o filenames\n"
 	"\tmapfile -t COMPREPLY < <(compgen \"$1\" -- \"$2\")\n"
@@ -211,6 +210,10 @@ static void bash_groups(FILE *to)
 
 void cli_complete_bash(FILE *to)
 {
+	fputs("# bash completion for sandbox-agent\n"
+	      "_sandbox_agent_names()\n{\n\tcase $cur in\n",
+	      to);
+	cli_complete_put_names(to, "cur");
 	fputs(bash_begin, to);
 	bash_all_valued(to);
 	char group[32];

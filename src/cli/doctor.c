@@ -214,6 +214,33 @@ static void check_local(struct doctor *d)
 		    "no Landlock in this kernel: --backend local may write anywhere");
 }
 
+static void check_service(struct doctor *d, const char *service)
+{
+	const struct sba_list_options o = { .prefix = d->cli->prefix };
+	struct sba_sandbox_list *l = NULL;
+	struct sba_remote *r = NULL;
+	struct sba_error err;
+	int rc = cli_remote(d->cli, service, strlen(service), &r, &err);
+	if (rc == 0)
+		rc = sba_remote_list(r, &o, &l, &err);
+	if (rc < 0) {
+		say_error(d, "service", &err);
+		return;
+	}
+	size_t n = sba_sandbox_list_count(l);
+	say(d, "service", GOOD, "%s answers, %zu sandbox%s there", service, n, n == 1 ? "" : "es");
+	sba_sandbox_list_free(l);
+}
+
+/* Of those that nobody has set up nothing is said, and nothing is asked. */
+static void check_services(struct doctor *d)
+{
+	for (const char *const *n = sba_remote_names(); d->cli->config && *n; n++) {
+		if (cli_remote_is_set_up(d->cli, *n))
+			check_service(d, *n);
+	}
+}
+
 static int doctor(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	(void)options;
@@ -229,6 +256,7 @@ static int doctor(struct cli *cli, const void *options, const struct cli_args *a
 		check_runc(&d, info);
 	}
 	check_local(&d);
+	check_services(&d);
 	check_keys(&d);
 	check_ca(&d);
 	return d.failed ? 3 : 0;

@@ -126,6 +126,20 @@ static int read_key(struct cli *cli, const char *service, char **ret, const char
 	return key_from_variable(service, by_name ? &variable : NULL, ret, ret_from, err);
 }
 
+bool cli_remote_is_set_up(const struct cli *cli, const char *service)
+{
+	static const char *const keys[] = { "api_key_file", "key_command" };
+	struct sba_config_value v;
+	for (size_t i = 0; i < CLI_LEN(keys); i++) {
+		if (setting_of(cli, service, keys[i], NULL, &v))
+			return true;
+	}
+	const char *variable = text_of(cli, service, "api_key_env", NULL);
+	const char *key = variable ? getenv(variable) : NULL;
+	const char *backend = sba_config_text(cli->config, "backend", NULL);
+	return url_of(cli, service) || (key && *key) || (backend && !strcmp(backend, service));
+}
+
 /* ---- the service ---- */
 
 static void forget(char *key)

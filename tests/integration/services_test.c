@@ -152,6 +152,25 @@ static void a_key_comes_from_a_file_too_and_is_never_shown(void **state)
 	assert_null(strstr(bad.err.data, "not-this-key"));
 }
 
+static void doctor_asks_the_services_that_are_set_up(void **state)
+{
+	LIVE_CHILD both, refused, none;
+	(void)state;
+	RUN(&both, "doctor");
+	assert_non_null(strstr(both.out.data, "opensandbox answers, 0 sandboxes"));
+	assert_non_null(strstr(both.out.data, "e2b answers, 0 sandboxes"));
+	setenv("E2B_API_KEY", "another", 1);
+	RUN(&refused, "doctor");
+	assert_int_equal(refused.status, 3);
+	assert_non_null(strstr(refused.out.data, "E2B_API_KEY"));
+	unsetenv("E2B_API_KEY");
+	unsetenv("E2B_API_URL");
+	unsetenv("OPEN_SANDBOX_API_KEY");
+	unsetenv("OPEN_SANDBOX_API_BASE");
+	RUN(&none, "doctor");
+	assert_null(strstr(none.out.data, "service"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -160,6 +179,7 @@ int main(void)
 		SERVICE_TEST(an_agent_reaches_its_model_where_the_guest_is_carried),
 		SERVICE_TEST(what_cannot_be_is_refused_by_the_capabilitys_name),
 		SERVICE_TEST(a_key_comes_from_a_file_too_and_is_never_shown),
+		SERVICE_TEST(doctor_asks_the_services_that_are_set_up),
 	};
 	return live_run(tests, live_begin, live_end);
 }

@@ -299,6 +299,33 @@ static void completion_knows_every_option_of_every_command(void **state)
 	assert_false(cli_completion_write(stderr, "tcsh"));
 }
 
+/* A program of our name says how it was asked, and what is left of the names is shown. */
+static void completion_in_bash_asks_a_service_for_its_own_names(void **state)
+{
+	(void)state;
+	CLI_FREE char *script = script_of("bash");
+	static const char ask[] = "sandbox-agent() { echo \"e2b/$#\"; }\n"
+				  "COMP_WORDS=(sandbox-agent exec e2b/) COMP_CWORD=2\n"
+				  "_sandbox_agent; echo ${COMPREPLY[*]}\n"
+				  "COMP_WORDS=(sandbox-agent exec e); _sandbox_agent; echo "
+				  "${COMPREPLY[*]}\n";
+	char path[] = "/tmp/sba-completion-XXXXXX", line[64], said[128];
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, script, strlen(script)), strlen(script));
+	assert_int_equal(write(fd, ask, strlen(ask)), strlen(ask));
+	close(fd);
+	snprintf(said, sizeof(said), "bash %s", path);
+	FILE *f = popen(said, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	assert_string_equal(line, "e2b/4\n");
+	assert_non_null(fgets(line, sizeof(line), f));
+	assert_string_equal(line, "e2b/2\n");
+	assert_int_equal(pclose(f), 0);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +342,7 @@ int main(void)
 		cmocka_unit_test(every_command_has_an_example_of_itself),
 		cmocka_unit_test(commands_of_one_and_two_words_are_found),
 		cmocka_unit_test(completion_knows_every_option_of_every_command),
+		cmocka_unit_test(completion_in_bash_asks_a_service_for_its_own_names),
 	};
 	alarm(30);
 	return cmocka_run_group_tests(tests, NULL, NULL);
