@@ -187,6 +187,20 @@ void sba_repack_free(struct sba_repack *r); /* NULL is allowed */
 ssize_t sba_repack_read(void *repack, void *buf, size_t size, struct sba_error *err);
 void sba_repack_report_get(const struct sba_repack *r, struct sba_pack_report *ret);
 
+/* ---- owners that a tar does not tell (reown.c) ---- */
+
+/* Told a name, without "./" in front and '/' at the end, and what its header says, which
+ * it may correct. */
+typedef void sba_tar_owner_fn(void *user, const char *name, uint32_t *uid, uint32_t *gid);
+
+/* What `read` yields with other owners in its headers, and all else as it is. Nothing is
+ * judged but what must be understood for that: SBA_EPROTO. */
+struct sba_reown;
+int sba_reown_new(sba_tar_read_fn *read, void *read_user, sba_tar_owner_fn *owner, void *owner_user,
+		  struct sba_reown **ret, struct sba_error *err) SBA_MUST_CHECK;
+void sba_reown_free(struct sba_reown *r); /* NULL is allowed */
+ssize_t sba_reown_read(void *reown, void *buf, size_t size, struct sba_error *err);
+
 /* ---- carrying: what one sandbox holds, for others (carry.c) ---- */
 
 /* Makes one tar of several, in a file. */
@@ -197,10 +211,8 @@ struct sba_carry;
 int sba_carry_new(int fd, uint64_t max, struct sba_carry **ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
 void sba_carry_free(struct sba_carry *c); /* NULL is allowed */
-/* For tars that do not tell the truth about owners: told each name as it is carried, and
- * what its header says, which it may correct. */
-typedef void sba_carry_owner_fn(void *user, const char *name, uint32_t *uid, uint32_t *gid);
-void sba_carry_set_owners(struct sba_carry *c, sba_carry_owner_fn *owner, void *user);
+/* For tars that do not tell the truth about owners; told each name as it is carried. */
+void sba_carry_set_owners(struct sba_carry *c, sba_tar_owner_fn *owner, void *user);
 /* Adds every entry of a tar beneath `prefix` ("": as they are named): files,
  * directories and links with their owners and modes. Devices, fifos and names
  * that lead out are left out and counted. All of the tar or nothing of it. */

@@ -21,7 +21,7 @@ struct sba_carry {
 	uint64_t at;
 	struct sba_buf head;
 	struct sba_carry_report report;
-	sba_carry_owner_fn *owner; /* NULL: as the headers have it */
+	sba_tar_owner_fn *owner; /* NULL: as the headers have it */
 	void *owner_user;
 };
 
@@ -50,7 +50,7 @@ void sba_carry_report_get(const struct sba_carry *c, struct sba_carry_report *re
 	*ret = c->report;
 }
 
-void sba_carry_set_owners(struct sba_carry *c, sba_carry_owner_fn *owner, void *user)
+void sba_carry_set_owners(struct sba_carry *c, sba_tar_owner_fn *owner, void *user)
 {
 	c->owner = owner;
 	c->owner_user = user;

@@ -8,28 +8,6 @@
 
 #include <string.h>
 
-/* POSIX.1-2001, "ustar Interchange Format". */
-struct ustar {
-	char name[100];
-	char mode[8];
-	char uid[8];
-	char gid[8];
-	char size[12];
-	char mtime[12];
-	char checksum[8];
-	char type;
-	char link[100];
-	char magic[6];
-	char version[2];
-	char uname[32];
-	char gname[32];
-	char major[8];
-	char minor[8];
-	char prefix[155];
-	char pad[12];
-};
-_Static_assert(sizeof(struct ustar) == SBA_TAR_BLOCK, "a ustar header fills one block");
-
 enum {
 	ID_MAX = 07777777,              /* seven octal digits */
 	PAX_MAX = 4 * SBA_LAND_PATH_MAX /* two paths and three numbers */
@@ -52,20 +30,27 @@ static void put_text(char *field, size_t size, const char *s, size_t len)
 	memcpy(field, s, len < size ? len : size);
 }
 
-static void put_checksum(struct ustar *h)
+unsigned sba_ustar_sum(const struct sba_ustar *h)
 {
+	struct sba_ustar blank = *h;
 	unsigned sum = 0;
-	memset(h->checksum, ' ', sizeof(h->checksum));
-	for (size_t i = 0; i < sizeof(*h); i++)
-		sum += ((const unsigned char *)h)[i];
-	put_octal(h->checksum, sizeof(h->checksum) - 1, sum);
+	memset(blank.checksum, ' ', sizeof(blank.checksum));
+	for (size_t i = 0; i < sizeof(blank); i++)
+		sum += ((const unsigned char *)&blank)[i];
+	return sum;
+}
+
+void sba_ustar_seal(struct sba_ustar *h)
+{
+	put_octal(h->checksum, sizeof(h->checksum) - 1, sba_ustar_sum(h));
 	h->checksum[6] = '\0';
+	h->checksum[7] = ' ';
 }
 
 static void put_block(struct sba_buf *out, const struct sba_tar_entry *e, const char *name,
 		      size_t name_len)
 {
-	struct ustar h = { .type = e->type, .magic = "ustar", .version = { '0', '0' } };
+	struct sba_ustar h = { .type = e->type, .magic = "ustar", .version = { '0', '0' } };
 	put_text(h.name, sizeof(h.name), name, name_len);
 	put_text(h.link, sizeof(h.link), e->link ? e->link : "", e->link ? strlen(e->link) : 0);
 	put_octal(h.mode, sizeof(h.mode), e->mode & 07777);
@@ -74,7 +59,7 @@ static void put_block(struct sba_buf *out, const struct sba_tar_entry *e, const 
 	put_octal(h.size, sizeof(h.size), at_most(e->size, WIDE_MAX));
 	put_octal(h.mtime, sizeof(h.mtime),
 		  e->mtime < 0 ? 0 : at_most((uint64_t)e->mtime, WIDE_MAX));
-	put_checksum(&h);
+	sba_ustar_seal(&h);
 	sba_buf_put(out, &h, sizeof(h));
 }
 
@@ -114,9 +99,9 @@ static void put_pax(struct sba_buf *out, const struct sba_tar_entry *e, const ch
 		    size_t name_len)
 {
 	SBA_BUF struct sba_buf pax = SBA_BUF_INIT(PAX_MAX);
-	if (name_len > sizeof(((struct ustar *)0)->name))
+	if (name_len > sizeof(((struct sba_ustar *)0)->name))
 		put_record(&pax, "path", name, name_len);
-	if (e->link && strlen(e->link) > sizeof(((struct ustar *)0)->link))
+	if (e->link && strlen(e->link) > sizeof(((struct sba_ustar *)0)->link))
 		put_record(&pax, "linkpath", e->link, strlen(e->link));
 	put_number(&pax, "size", e->size, WIDE_MAX);
 	put_number(&pax, "uid", e->uid, ID_MAX);

@@ -109,6 +109,31 @@ struct sba_tar_entry {
 	int64_t mtime;
 };
 
+/* POSIX.1-2001, "ustar Interchange Format". */
+struct sba_ustar {
+	char name[100];
+	char mode[8];
+	char uid[8];
+	char gid[8];
+	char size[12];
+	char mtime[12];
+	char checksum[8];
+	char type;
+	char link[100];
+	char magic[6];
+	char version[2];
+	char uname[32];
+	char gname[32];
+	char major[8];
+	char minor[8];
+	char prefix[155];
+	char pad[12];
+};
+_Static_assert(sizeof(struct sba_ustar) == SBA_TAR_BLOCK, "a ustar header fills one block");
+/* The sum that a header should have, and gives it that. */
+unsigned sba_ustar_sum(const struct sba_ustar *h);
+void sba_ustar_seal(struct sba_ustar *h);
+
 /* Appends the header blocks of an entry: ustar, with a pax header only where
  * something does not fit. Names are bytes. */
 void sba_tar_put_header(struct sba_buf *out, const struct sba_tar_entry *e);

@@ -57,6 +57,7 @@ enum {
 		65536, /* of a directory, looked through for what a killed client left */
 	SBA_LAND_LATER_MAX = 64 * SBA_MIB, /* directories that wait for their mode */
 	SBA_LAND_TRAIL_MAX = SBA_MIB,      /* zeros after a tar's end */
+	SBA_TAR_HEAD_MAX = SBA_MIB,        /* all headers of one entry */
 	SBA_PACK_DEPTH_MAX = 128,          /* one descriptor each */
 
 	/* agent */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A tar of a file or tree, for what the engine does not see: ustar, with a pax
- * header where something does not fit. Hard links go as files, owners not at
- * all. What the user may not read is left out and named.
+ * header where something does not fit. Hard links go as files. What the user may
+ * not read is left out and named.
  */
 #include "guest/file.h"
 
@@ -18,6 +18,7 @@ enum {
 	BLOCK = 512,
 	NAME = 100,
 	OCTAL_SIZE_MAX_BITS = 33, /* eleven octal digits */
+	OCTAL_ID_MAX = 07777777,
 	RECORD_ROOM = 64,
 	OFFSET_MODE = 100,
 	OFFSET_UID = 108,
@@ -34,6 +35,8 @@ struct entry {
 	char type;
 	const char *name, *link;
 	mode_t mode;
+	uid_t uid;
+	gid_t gid;
 	uint64_t size;
 	int64_t time;
 };
@@ -81,8 +84,8 @@ static int put_block(struct tar *tar, const struct entry *entry)
 
 	memcpy(block, entry->name, name);
 	octal(block + OFFSET_MODE, 7, entry->mode & 07777);
-	octal(block + OFFSET_UID, 7, 0);
-	octal(block + OFFSET_GID, 7, 0);
+	octal(block + OFFSET_UID, 7, entry->uid > OCTAL_ID_MAX ? OCTAL_ID_MAX : entry->uid);
+	octal(block + OFFSET_GID, 7, entry->gid > OCTAL_ID_MAX ? OCTAL_ID_MAX : entry->gid);
 	octal(block + OFFSET_SIZE, 11,
 	      entry->size >> OCTAL_SIZE_MAX_BITS ? 077777777777 : entry->size);
 	octal(block + OFFSET_TIME, 11, entry->time < 0 ? 0 : (uint64_t)entry->time);
@@ -112,11 +115,18 @@ static size_t record(char *to, const char *key, const char *value)
 	return (size_t)snprintf(to, len + 1, "%zu %s=%s\n", len, key, value);
 }
 
+static size_t number_record(char *to, const char *key, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+	return record(to, key, text);
+}
+
 static int put_pax(struct tar *tar, const struct entry *entry)
 {
-	static char pax[SBA_FILE_NAME_MAX + PATH_MAX + 4 * RECORD_ROOM];
+	static char pax[SBA_FILE_NAME_MAX + PATH_MAX + 6 * RECORD_ROOM];
 	struct entry header = { .type = 'x', .name = "PaxHeader", .mode = 0644 };
-	char number[24];
 	size_t len = 0;
 	int error;
 
@@ -124,10 +134,12 @@ static int put_pax(struct tar *tar, const struct entry *entry)
 		len += record(pax + len, "path", entry->name);
 	if (entry->link && strlen(entry->link) > NAME)
 		len += record(pax + len, "linkpath", entry->link);
-	if (entry->size >> OCTAL_SIZE_MAX_BITS) {
-		snprintf(number, sizeof(number), "%llu", (unsigned long long)entry->size);
-		len += record(pax + len, "size", number);
-	}
+	if (entry->size >> OCTAL_SIZE_MAX_BITS)
+		len += number_record(pax + len, "size", entry->size);
+	if (entry->uid > OCTAL_ID_MAX)
+		len += number_record(pax + len, "uid", entry->uid);
+	if (entry->gid > OCTAL_ID_MAX)
+		len += number_record(pax + len, "gid", entry->gid);
 	if (len == 0)
 		return 0;
 	header.size = len;
@@ -144,6 +156,8 @@ static int put_header(struct tar *tar, const struct stat *stat, char type, uint6
 		.name = tar->name.text,
 		.link = type == '2' ? tar->link : NULL,
 		.mode = stat->st_mode,
+		.uid = stat->st_uid,
+		.gid = stat->st_gid,
 		.size = size,
 		.time = stat->st_mtim.tv_sec,
 	};

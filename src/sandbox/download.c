@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files and trees out of a sandbox. The engine yields most of it, as root; what
- * it does not see (tmpfs, volumes, /proc) comes from the guest, as the
- * sandbox's user. archive/ judges all of it alike.
+ * Files and trees out of a sandbox. Where their tar comes from is tar_way.c's;
+ * archive/ judges all of it alike.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -11,190 +10,13 @@
 
 #include "base/limits.h"
 #include "channel/protocol.h"
-#include "sandbox/files.h"
+#include "sandbox/tar_way.h"
 
 enum {
 	NAMES_MAX = 64 * SBA_KIB, /* of sockets */
 	TOTAL_MS = 2 * 1000,      /* to find out how much there is */
 	SOCKETS_MS = 5 * 1000,
 };
-
-/* ---- where it comes from ---- */
-
-struct sba_tar_way {
-	struct sba_hold *hold;
-	struct sba_channel *channel; /* may be NULL */
-	bool by_guest;
-	struct sba_channel_tar *tar;
-	struct sba_ahead *ahead;
-	struct sba_commands_tar inside; /* where there is neither */
-	uint32_t mode;
-	uint64_t size;
-	char path[SBA_INSIDE_PATH_MAX]; /* real */
-};
-
-static int not_there(const struct sba_sandbox *s, const char *path, struct sba_error *err)
-{
-	return sba_fail(err, SBA_ENOTFOUND, "%s:%s: no such file or directory", s->info.name, path);
-}
-
-static int judge_place(struct sba_sandbox *s, struct sba_tar_way *w, const char *path,
-		       struct sba_error *err)
-{
-	if (S_ISLNK(w->mode))
-		return sba_hint(
-			err,
-			sba_fail(err, SBA_EREFUSED, "%s:%s is a symbolic link", s->info.name, path),
-			"copy what it leads to: %s:%s/.", s->info.name, path);
-	if (!S_ISREG(w->mode) && !S_ISDIR(w->mode))
-		return sba_fail(err, SBA_EREFUSED, "%s:%s: only files and directories are copied",
-				s->info.name, path);
-	return strcmp(w->path, "/")
-		       ? 0
-		       : sba_fail(err, SBA_EREFUSED, "the sandbox's whole root is not copied");
-}
-
-static int look_by_engine(struct sba_sandbox *s, struct sba_tar_way *w, const char *path,
-			  struct sba_error *err)
-{
-	struct sba_path_stat st = { 0 };
-	int rc = w->channel ? 0 : sba_refuse_mounts(path, err);
-	if (rc == 0)
-		rc = sba_inside_stat(s, path, &st, err);
-	if (rc < 0)
-		return rc;
-	w->mode = st.mode;
-	w->size = (uint64_t)st.size;
-	return 0;
-}
-
-static int look_by_commands(struct sba_sandbox *s, struct sba_tar_way *w, const char *path,
-			    struct sba_error *err)
-{
-	struct sba_file_stat st;
-	int rc = sba_sandbox_stat(s, path, &st, err);
-	if (rc < 0)
-		return rc;
-	w->mode = st.mode;
-	w->size = (uint64_t)st.size;
-	return 0;
-}
-
-static int look(struct sba_sandbox *s, struct sba_tar_way *w, const char *path, bool contents,
-		struct sba_error *err)
-{
-	struct sba_channel_place place;
-	char asked[SBA_INSIDE_PATH_MAX];
-	snprintf(w->path, sizeof(w->path), "%s", path);
-	int rc = contents ? sba_inside_join(asked, path, ".", err) : 0;
-	if (rc == 0)
-		rc = sba_files_channel(s, &w->hold, &w->channel, err);
-	if (rc < 0)
-		return rc;
-	if (!w->channel && !s->engine)
-		return look_by_commands(s, w, path, err);
-	if (!w->channel)
-		return look_by_engine(s, w, path, err);
-	rc = sba_channel_place(w->channel, contents ? asked : path, sba_small_until(s), &place,
-			       err);
-	if (s->engine && (rc == SBA_EUNSUPPORTED || (rc == 0 && place.unseen)))
-		return look_by_engine(s, w, path, err);
-	if (rc < 0)
-		return rc;
-	snprintf(w->path, sizeof(w->path), "%s", place.path);
-	w->mode = place.stat.mode;
-	w->size = (uint64_t)place.stat.size;
-	w->by_guest = !s->engine || place.other_mount || (place.mounts_below && S_ISDIR(w->mode));
-	return 0;
-}
-
-static int open_by_engine(struct sba_sandbox *s, struct sba_tar_way *w, const char *tar_path,
-			  struct sba_until until, struct sba_error *err)
-{
-	struct sba_body *body;
-	int rc = sba_container_get(s->engine, s->container, tar_path,
-				   sba_until_sooner(until, SBA_TRANSFER_STALL_MS), &body, err);
-	return rc < 0 ? rc : sba_ahead_open(body, until, &w->ahead, err);
-}
-
-static int open_by_guest(struct sba_tar_way *w, const char *tar_path, const struct sba_tar_find *f,
-			 struct sba_until until, struct sba_error *err)
-{
-	const struct sba_channel_tar_options o = { tar_path, f->note, f->user };
-	return sba_channel_tar_open(w->channel, &o, until, &w->tar, err);
-}
-
-static int open_tar(struct sba_sandbox *s, struct sba_tar_way *w, const struct sba_tar_find *f,
-		    struct sba_until until, struct sba_error *err)
-{
-	char path[SBA_INSIDE_PATH_MAX];
-	int rc = 0;
-	snprintf(path, sizeof(path), "%s", w->path);
-	if (f->contents && f->raw)
-		rc = sba_inside_join(path, w->path, ".", err);
-	if (rc == 0 && !w->channel && !s->engine)
-		return sba_commands_tar(s, path, &w->inside, err);
-	if (rc == 0 && !w->by_guest) {
-		rc = open_by_engine(s, w, path, until, err);
-		/* The guest has seen it: some engines know fewer mounts than others. */
-		w->by_guest = rc == SBA_ENOTFOUND && w->channel;
-	}
-	if (w->by_guest && (rc == 0 || rc == SBA_ENOTFOUND))
-		rc = open_by_guest(w, path, f, until, err);
-	return rc;
-}
-
-int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct sba_until until,
-		     struct sba_tar_way **ret, struct sba_error *err)
-{
-	struct sba_tar_way *w = calloc(1, sizeof(*w));
-	if (!w)
-		return sba_fail_nomem(err);
-	int rc = sba_sandbox_check_path(s, f->path, err);
-	if (rc == 0)
-		rc = look(s, w, f->path, f->contents, err);
-	if (rc == SBA_ENOTFOUND)
-		rc = not_there(s, f->path, err);
-	if (rc == 0)
-		rc = judge_place(s, w, f->path, err);
-	if (rc == 0 && f->contents && !S_ISDIR(w->mode))
-		rc = sba_fail(err, SBA_ENOTFOUND, "%s:%s is not a directory", s->info.name,
-			      f->path);
-	if (rc == 0)
-		rc = open_tar(s, w, f, until, err);
-	if (rc < 0) {
-		sba_tar_way_close(w);
-		return rc;
-	}
-	*ret = w;
-	return 0;
-}
-
-ssize_t sba_tar_way_read(void *way, void *buf, size_t size, struct sba_error *err)
-{
-	struct sba_tar_way *w = way;
-	if (w->inside.process)
-		return sba_commands_tar_read(&w->inside, buf, size, err);
-	return w->tar ? sba_channel_tar_read(w->tar, buf, size, err)
-		      : sba_ahead_read(w->ahead, buf, size, err);
-}
-
-/* At once, also in the middle: until then the engine locks the container. */
-static void stop(struct sba_tar_way *w)
-{
-	sba_ahead_close(sba_move(&w->ahead));
-	sba_channel_tar_close(sba_move(&w->tar));
-	sba_process_free(sba_move(&w->inside.process));
-}
-
-void sba_tar_way_close(struct sba_tar_way *w)
-{
-	if (!w)
-		return;
-	stop(w);
-	sba_hold_release(w->hold);
-	free(w);
-}
 
 /* ---- what lands ---- */
 
@@ -335,10 +157,9 @@ static int land(struct download *d, const char *dest, struct sba_land_report *re
 static int open_again(struct download *d, const struct sba_tar_find *f, struct sba_until until,
 		      struct sba_error *err)
 {
-	stop(d->way);
-	d->again = d->way->by_guest = true;
+	d->again = true;
 	d->refused = 0;
-	return open_tar(d->s, d->way, f, until, err);
+	return sba_tar_way_by_guest(d->way, f, until, err);
 }
 
 static int come(struct download *d, const struct sba_tar_find *f, const char *dest,
@@ -351,7 +172,7 @@ static int come(struct download *d, const struct sba_tar_find *f, const char *de
 		if (rc == 0)
 			rc = land(d, dest, report, err);
 	}
-	stop(d->way);
+	sba_tar_way_stop(d->way);
 	end_census(d, sba_until_in(0));
 	return rc < 0 && d->unread
 		       ? sba_fail(err, SBA_EREFUSED,

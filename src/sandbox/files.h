@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files that move files share: paths inside (paths.c), owners
- * (owner.c), and the one way in (send.c, dress.c).
+ * (owner.c), and the one way in (send.c, dress.c). The one way out is tar_way.h's.
  */
 #ifndef SBA_SANDBOX_FILES_H
 #define SBA_SANDBOX_FILES_H
@@ -87,22 +87,5 @@ int sba_dress_keep_new(struct sba_dress *d, struct sba_channel *c, const char *f
 /* Owner, mode and time, by the engine. */
 int sba_dress_put(const struct sba_dress *d, struct sba_sandbox *s, const char *folder,
 		  const struct sba_dress_owner *owner, struct sba_error *err) SBA_MUST_CHECK;
-
-/* ---- download.c ---- */
-
-/* Where a tar of something inside comes from: the engine, or the guest. */
-struct sba_tar_way;
-struct sba_tar_find {
-	const char *path; /* absolute */
-	bool contents;
-	bool raw; /* names are "./…" where contents are asked for, not "FOLDER/…" */
-	void (*note)(void *user, const char *name, int why);
-	void *user;
-};
-/* Looks for it and opens the tar. */
-int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct sba_until until,
-		     struct sba_tar_way **ret, struct sba_error *err) SBA_MUST_CHECK;
-ssize_t sba_tar_way_read(void *way, void *buf, size_t size, struct sba_error *err);
-void sba_tar_way_close(struct sba_tar_way *w); /* NULL is allowed */
 
 #endif

@@ -51,7 +51,7 @@ int sba_owners_ask(struct sba_sandbox *s, const struct sba_strv *paths, struct s
 /* From what `guest owners` has said, the first so many bytes of it to root. */
 int sba_owners_parse(const char *said, size_t len, size_t of_root, struct sba_owners *ret,
 		     struct sba_error *err) SBA_MUST_CHECK;
-/* An sba_carry_owner_fn of a struct sba_owners: a path that it does not name belongs to
+/* An sba_tar_owner_fn of a struct sba_owners: a path that it does not name belongs to
  * whom the folder belongs to that it is in. */
 void sba_owners_tell(void *owners, const char *name, uint32_t *uid, uint32_t *gid);
 

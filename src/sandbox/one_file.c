@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "sandbox/files.h"
+#include "sandbox/tar_way.h"
 
 /* ---- reading ---- */
 

@@ -542,6 +542,56 @@ static void cp_takes_and_yields_tars(void **state)
 		      "x\nd/f\n1\n1000\n");
 }
 
+/* "UID:GID" by the header of that name; the caller frees. */
+static char *owner_in(const struct sba_buf *tar, const char *name)
+{
+	char *ret = NULL;
+	for (size_t at = 0; at + 512 <= tar->len && !ret; at += 512) {
+		const char *h = tar->data + at;
+		if (memcmp(h + 257, "ustar", 5) == 0 && strcmp(h, name) == 0 &&
+		    asprintf(&ret, "%ld:%ld", strtol(h + 108, NULL, 8), strtol(h + 116, NULL, 8)) <
+			    0)
+			fail();
+	}
+	if (!ret)
+		fail_msg("%s is not in it", name);
+	return ret;
+}
+
+static void assert_owner_in(const struct sba_buf *tar, const char *name, const char *owner)
+{
+	SBA_FREE char *said = owner_in(tar, name);
+	assert_string_equal(said, owner);
+}
+
+static void a_tar_tells_whose_each_file_is(void **state)
+{
+	(void)state;
+	static const char *const places[] = { "/srv/whose", "/dev/shm/whose" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(places); i++) {
+		struct sba_error err = { 0 };
+		char script[256];
+		snprintf(script, sizeof(script),
+			 "umask 022; mkdir -p %s/in && cd %s && chmod 777 . in && echo r >root && "
+			 "echo s >in/root",
+			 places[i], places[i]);
+		const char *const argv[] = { "sh", "-c", script, NULL };
+		const struct sba_exec_options as_root = { .argv = argv, .user = "0:0" };
+		LIVE_RESULT r = { 0 };
+		live_exec(box, &as_root, &r);
+		live_assert_exit(&r, 0);
+		snprintf(script, sizeof(script), "cd %s && echo u >user && ln -s f in/link",
+			 places[i]);
+		free(live_sh_out(box, script));
+		SBA_BUF struct sba_buf tar = SBA_BUF_INIT(1 << 20);
+		must(sba_sandbox_download_tar(box, places[i], keep, &tar, NULL, &err), &err);
+		assert_owner_in(&tar, "whose/root", "0:0");
+		assert_owner_in(&tar, "whose/user", "1000:1000");
+		assert_owner_in(&tar, "whose/in/root", "0:0");
+		assert_owner_in(&tar, "whose/in/link", "1000:1000");
+	}
+}
+
 static void a_tar_of_nothing_is_no_error(void **state)
 {
 	static const char nothing[1024]; /* the end of a tar */
@@ -710,6 +760,7 @@ int main(void)
 		LIVE_STEP(a_reader_that_stops_does_not_lock_the_sandbox),
 		LIVE_STEP(an_engine_that_goes_in_the_middle_leaves_nothing_here),
 		LIVE_STEP(cp_takes_and_yields_tars),
+		LIVE_STEP(a_tar_tells_whose_each_file_is),
 		LIVE_STEP(a_tar_of_nothing_is_no_error),
 		LIVE_STEP(a_tar_of_what_is_in_a_folder_has_not_its_name),
 		LIVE_STEP(a_reader_that_has_seen_enough_is_no_error),
