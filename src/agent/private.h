@@ -65,8 +65,8 @@ struct sba_agent {
 int sba_agent_parse_state(struct sba_agent *a, const char *text, size_t len,
 			  struct sba_error *err) SBA_MUST_CHECK;
 int sba_agent_load_state(struct sba_agent *a, struct sba_error *err) SBA_MUST_CHECK;
-/* A turn has begun in that session. */
-int sba_agent_save_state(struct sba_agent *a, const char *session,
+/* A turn has begun in that session. kept: by the driver, of a new one; NULL: nothing. */
+int sba_agent_save_state(struct sba_agent *a, const char *session, const char *kept,
 			 struct sba_error *err) SBA_MUST_CHECK;
 /* The main session is another now; "": the next turn begins anew. m: what is
  * remembered of it from now on; NULL: what is. */

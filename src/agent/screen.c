@@ -117,7 +117,7 @@ static void keep_session(struct sba_agent *a)
 	if (rc == 0)
 		rc = store->list(store, &in, &list, &why);
 	if (rc == 0 && list.n > 0)
-		rc = sba_agent_save_state(a, list.v[0].id, &why);
+		rc = sba_agent_save_state(a, list.v[0].id, NULL, &why);
 	if (rc < 0)
 		sba_log("agent", "the screen's session: %s", why.text);
 	sba_kept_list_fini(&list);

@@ -177,8 +177,10 @@ static int write_state(struct sba_agent *a, const struct state *to, struct sba_e
 	return 0;
 }
 
-int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_error *err)
+int sba_agent_save_state(struct sba_agent *a, const char *session, const char *kept,
+			 struct sba_error *err)
 {
+	const struct sba_memory m = { .kept = (char *)(uintptr_t)kept };
 	if (!sba_session_id_valid(session))
 		return sba_fail(err, SBA_EPROTO, "the CLI gave an impossible session id");
 	/* That is known there; the count goes with the end of the turn. */
@@ -186,7 +188,8 @@ int sba_agent_save_state(struct sba_agent *a, const char *session, struct sba_er
 		a->turns++;
 		return 0;
 	}
-	return write_state(a, &(struct state){ session, a->turns + 1, NULL, NULL }, err);
+	return write_state(a, &(struct state){ session, a->turns + 1, kept ? session : NULL, &m },
+			   err);
 }
 
 int sba_agent_set_session(struct sba_agent *a, const char *session, const struct sba_memory *m,

@@ -183,7 +183,8 @@ void sba_turn_keep_session(struct sba_turn *t)
 	if (!session || t->session_kept || t->aside)
 		return;
 	t->session_kept = true;
-	t->state_rc = sba_agent_save_state(t->agent, session, &t->state_error);
+	t->state_rc = sba_agent_save_state(t->agent, session, sba_stream_kept(t->stream),
+					   &t->state_error);
 	if (t->state_rc < 0)
 		sba_log("agent", "%s", t->state_error.text);
 }

@@ -27,6 +27,13 @@ static void put_path(struct sba_buf *b, const char *id, const char *workdir)
 	sba_buf_printf(b, "/%s.jsonl", id);
 }
 
+/* What the CLI itself says in the model's place, of an error, is "<synthetic>". */
+static void set_model(struct sba_kept *k, const char *model)
+{
+	if (model && model[0] != '<')
+		sba_kept_set(&k->model, model);
+}
+
 static void look(struct sba_kept *k, const json_t *line)
 {
 	const char *type = sba_json_str(line, "type");
@@ -39,7 +46,7 @@ static void look(struct sba_kept *k, const json_t *line)
 	if (strcmp(type, "user") == 0)
 		sba_kept_title(k, sba_kept_text(sba_json_get(line, "message.content")));
 	else if (strcmp(type, "assistant") == 0)
-		sba_kept_set(&k->model, sba_json_str(line, "message.model"));
+		set_model(k, sba_json_str(line, "message.model"));
 }
 
 static const struct sba_file_store files = {

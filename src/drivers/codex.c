@@ -320,8 +320,11 @@ static int on_nothing(struct sba_stream *s SBA_UNUSED, struct codex *c SBA_UNUSE
 	return 0;
 }
 
+/* A first turn that fails tells no tokens: those of the second are all that there are. */
 static int on_thread_started(struct sba_stream *s, struct codex *c SBA_UNUSED, const json_t *line)
 {
+	if (!sba_stream_resumes(s) && !sba_stream_kept(s))
+		keep_totals(s, (const int64_t[TOTALS]){ 0 });
 	return sba_stream_found_session(s, sba_json_str(line, "thread_id"));
 }
 

@@ -36,17 +36,38 @@ static int no_session(const char *id, struct sba_error *err)
 
 /* ---- list ---- */
 
+/* Its database knows more than its list: the model and the first prompt, which is the
+ * title where opencode itself made one up (we turn its own request for one off). */
+#define MADE_UP_TITLE "New session - "
+static const char query[] =
+	"select s.id, s.title, s.directory, s.time_created created, s.time_updated updated,"
+	" json_extract(s.model, '$.id') model,"
+	" (select substr(json_extract(p.data, '$.text'), 1, 400) from part p"
+	"  where p.session_id = s.id and json_extract(p.data, '$.type') = 'text'"
+	"  order by p.id limit 1) prompt"
+	" from session s where s.parent_id is null";
+
+static void take_title(const json_t *j, struct sba_kept *k)
+{
+	const char *title = sba_json_str(j, "title");
+	if (!title || sba_starts_with(title, MADE_UP_TITLE))
+		sba_kept_title(k, sba_json_str(j, "prompt"));
+	sba_kept_set(&k->title, title);
+}
+
 static int take(const json_t *j, struct sba_kept *k, struct sba_error *err)
 {
 	snprintf(k->id, sizeof(k->id), "%s", sba_json_str(j, "id"));
-	const char *title = sba_json_str(j, "title"), *dir = sba_json_str(j, "directory"),
-		   *parent = sba_json_str(j, "parentID");
+	const char *dir = sba_json_str(j, "directory"), *parent = sba_json_str(j, "parentID");
+	const char *model = sba_json_str(j, "model");
 	k->created_ms = sba_json_int(j, "created", sba_json_int(j, "time.created", 0));
 	k->updated_ms = sba_json_int(j, "updated", sba_json_int(j, "time.updated", 0));
-	k->title = strdup(title ? title : "");
+	take_title(j, k);
+	if (!k->title)
+		k->title = strdup("");
 	k->workdir = strdup(dir ? dir : "");
 	k->parent = strdup(parent ? parent : "");
-	k->model = strdup("");
+	k->model = strdup(model ? model : "");
 	return k->title && k->workdir && k->parent && k->model ? 0 : sba_fail_nomem(err);
 }
 
@@ -80,19 +101,33 @@ static int take_all(const json_t *array, struct sba_kept_list *ret, struct sba_e
 	return 0;
 }
 
-static int list(const struct sba_store *st, const struct sba_inside *in, struct sba_kept_list *ret,
-		struct sba_error *err)
+static int list_by(const struct sba_inside *in, const char *const *argv, struct sba_kept_list *ret,
+		   struct sba_error *err)
 {
-	static const char *const argv[] = {
-		"opencode", "session", "list", "--format", "json", NULL
-	};
 	SBA_BUF struct sba_buf out = SBA_BUF_INIT(LIST_MAX);
 	SBA_JSON json_t *array = NULL;
-	(void)st;
 	int rc = run(in, argv, &out, err);
 	if (rc == 0 && out.len > 0)
 		rc = sba_json_parse(out.data, out.len, "opencode's sessions", &array, err);
 	return rc < 0 ? rc : take_all(array, ret, err);
+}
+
+/* Of another version the tables may be others; the list is its promise. */
+static int list(const struct sba_store *st, const struct sba_inside *in, struct sba_kept_list *ret,
+		struct sba_error *err)
+{
+	static const char *const ask[] = { "opencode", "db", query, "--format", "json", NULL };
+	static const char *const plain[] = {
+		"opencode", "session", "list", "--format", "json", NULL
+	};
+	struct sba_error why = { 0 };
+	(void)st;
+	int rc = list_by(in, ask, ret, &why);
+	if (rc == SBA_EIO || rc == SBA_ENOTFOUND || rc == SBA_EPROTO)
+		return list_by(in, plain, ret, err);
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
 }
 
 /* ---- out ---- */

@@ -136,7 +136,7 @@ static void codex_turn(struct sba_agent *a, const char *session, int total)
 	must(sba_stream_new(&options, &s, &err), &err);
 	snprintf(line, sizeof(line), "{\"type\":\"thread.started\",\"thread_id\":\"%s\"}", session);
 	sba_stream_line(s, line, strlen(line));
-	must(sba_agent_save_state(a, sba_stream_session(s), &err), &err);
+	must(sba_agent_save_state(a, sba_stream_session(s), sba_stream_kept(s), &err), &err);
 	snprintf(line, sizeof(line),
 		 "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":%d,"
 		 "\"cached_input_tokens\":%d,\"output_tokens\":%d}}",
@@ -224,12 +224,28 @@ static void sums_of_hostile_counts_do_not_overflow(void **state)
 	struct sba_error err = { 0 };
 	(void)state;
 	open_agent(&a, "pi");
-	must(sba_agent_save_state(&a, "s", &err), &err);
+	must(sba_agent_save_state(&a, "s", NULL, &err), &err);
 	must(sba_agent_save_turn(&a, NULL, &(struct sba_usage){ .input = 7 }, &err), &err);
 	must(sba_agent_save_turn(&a, NULL, &most, &err), &err);
 	close_agent(&a);
 	open_agent(&a, "pi");
 	assert_int_equal(a.turns, 1);
+	close_agent(&a);
+}
+
+static void what_the_driver_kept_of_a_new_session_outlives_a_killed_client(void **state)
+{
+	struct sba_agent a;
+	struct sba_memory m = { 0 };
+	struct sba_error err = { 0 };
+	(void)state;
+	open_agent(&a, "codex");
+	must(sba_agent_save_state(&a, "t", "{}", &err), &err);
+	close_agent(&a);
+	open_agent(&a, "codex");
+	must(sba_agent_recall(&a, "t", &m, &err), &err);
+	assert_string_equal(m.kept, "{}");
+	free(m.kept);
 	close_agent(&a);
 }
 
@@ -243,7 +259,7 @@ static void what_was_written_early_is_not_written_again(void **state)
 	struct sba_error err = { 0 };
 	(void)state;
 	open_agent(&a, "claude");
-	must(sba_agent_save_state(&a, "s", &err), &err);
+	must(sba_agent_save_state(&a, "s", NULL, &err), &err);
 	assert_int_equal(world.writes, 1);
 	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &used, &err), &err);
@@ -261,7 +277,7 @@ static void what_came_after_it_is_written(void **state)
 	struct sba_usage more = { .input = 20, .cached_input = 10, .output = 2 };
 	(void)state;
 	open_agent(&a, "claude");
-	must(sba_agent_save_state(&a, "s", &err), &err);
+	must(sba_agent_save_state(&a, "s", NULL, &err), &err);
 	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &more, &err), &err);
 	assert_int_equal(world.writes, 3);
@@ -277,7 +293,7 @@ static void what_could_not_be_written_early_is_written_at_the_end(void **state)
 	struct sba_error err = { 0 };
 	(void)state;
 	open_agent(&a, "claude");
-	must(sba_agent_save_state(&a, "s", &err), &err);
+	must(sba_agent_save_state(&a, "s", NULL, &err), &err);
 	world.fails = 1;
 	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &used, &err), &err);
@@ -296,7 +312,7 @@ static void only_what_is_there_now_counts_as_written(void **state)
 	struct sba_error err = { 0 };
 	(void)state;
 	open_agent(&a, "claude");
-	must(sba_agent_save_state(&a, "s", &err), &err);
+	must(sba_agent_save_state(&a, "s", NULL, &err), &err);
 	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_set_session(&a, "other", NULL, &err), &err);
 	must(sba_agent_set_session(&a, "s", NULL, &err), &err);
@@ -315,7 +331,7 @@ static void a_sandbox_that_ends_with_its_turn_keeps_nothing(void **state)
 	(void)state;
 	open_agent(&a, "claude");
 	a.one_turn = true;
-	must(sba_agent_save_state(&a, "s", &err), &err);
+	must(sba_agent_save_state(&a, "s", NULL, &err), &err);
 	sba_agent_save_early(&a, a.turns, NULL, &used);
 	must(sba_agent_save_turn(&a, NULL, &used, &err), &err);
 	assert_int_equal(world.writes, 0);
@@ -330,6 +346,7 @@ int main(void)
 		STATE_TEST(a_copy_counts_on_from_its_past_and_knows_its_parent),
 		STATE_TEST(tokens_of_a_past_that_nobody_knows_are_not_counted),
 		STATE_TEST(sums_of_hostile_counts_do_not_overflow),
+		STATE_TEST(what_the_driver_kept_of_a_new_session_outlives_a_killed_client),
 		STATE_TEST(what_was_written_early_is_not_written_again),
 		STATE_TEST(what_came_after_it_is_written),
 		STATE_TEST(what_could_not_be_written_early_is_written_at_the_end),

@@ -316,6 +316,27 @@ static void each_turn_has_its_own_tokens(void **state)
 	play_end(&p);
 }
 
+static void a_first_turn_that_fails_leaves_its_tokens_to_the_next(void **state)
+{
+	struct play p;
+	char kept[1100];
+	(void)state;
+	play(&p,
+	     (const char *[]){ "{\"type\":\"thread.started\",\"thread_id\":\"t-1\"}",
+			       "{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}", NULL });
+	assert_int_equal(play_finish(&p, 1, "").usage.input, 0);
+	assert_non_null(sba_stream_kept(p.stream));
+	snprintf(kept, sizeof(kept), "%s", sba_stream_kept(p.stream));
+	play_end(&p);
+	begin_resumed(&p, kept);
+	play_line(&p, "{\"type\":\"thread.started\",\"thread_id\":\"t-1\"}");
+	play_line(&p, TEXT("b"));
+	play_line(&p, COMPLETED("130"));
+	assert_int_equal(play_finish(&p, 0, "").usage.input, 130);
+	assert_int_equal(p.n[SBA_EVENT_NOTICE], 0);
+	play_end(&p);
+}
+
 static void tokens_that_nobody_can_know_are_not_made_up(void **state)
 {
 	static const char *const bad[] = { NULL, "no json", "[1]" };
@@ -402,6 +423,8 @@ int main(void)
 		cmocka_unit_test_setup(unknown_lines_are_noted_and_counted, play_limit),
 		cmocka_unit_test_setup(commands_are_told_without_the_shell_around_them, play_limit),
 		cmocka_unit_test_setup(each_turn_has_its_own_tokens, play_limit),
+		cmocka_unit_test_setup(a_first_turn_that_fails_leaves_its_tokens_to_the_next,
+				       play_limit),
 		cmocka_unit_test_setup(tokens_that_nobody_can_know_are_not_made_up, play_limit),
 		cmocka_unit_test_setup(a_total_that_shrinks_is_no_negative_use, play_limit),
 		cmocka_unit_test_setup(a_command_carries_all_but_the_key_as_arguments, play_limit),

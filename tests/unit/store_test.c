@@ -157,6 +157,17 @@ static void lines_that_make_no_sense_do_not_hide_a_session(void **state)
 	sba_kept_list_fini(&l);
 }
 
+static void what_the_cli_says_in_the_models_place_is_no_model(void **state)
+{
+	(void)state;
+	inside_here_file(&here, ".claude/projects/-w/" UUID ".jsonl",
+			 "{\"type\":\"assistant\",\"message\":{\"model\":\"<synthetic>\"}}\n"
+			 "{\"type\":\"assistant\",\"message\":{\"model\":\"claude-x\"}}\n");
+	struct sba_kept_list l = listed(&sba_claude_store);
+	assert_string_equal(l.v[0].model, "claude-x");
+	sba_kept_list_fini(&l);
+}
+
 static void a_dump_is_the_file_byte_for_byte(void **state)
 {
 	(void)state;
@@ -338,6 +349,7 @@ struct asked {
 	const char *answer;
 	int status;
 	const char *said;
+	bool no_db;
 	const char *lists; /* what `session list` answers in any case */
 };
 
@@ -352,6 +364,10 @@ static int fake_run(const struct sba_inside *in, const struct sba_inside_run *r,
 	sba_buf_putc(&a->commands, '\n');
 	*ret_status = 0;
 	ret_said[0] = '\0';
+	if (a->no_db && strcmp(r->argv[1], "db") == 0) {
+		*ret_status = 1;
+		return 0;
+	}
 	if (a->lists && strcmp(r->argv[2], "list") == 0) {
 		sba_buf_puts(ret_out, a->lists);
 		return 0;
@@ -398,10 +414,32 @@ static int end_opencode(void **state)
 	return 0;
 }
 
+static void opencode_lists_what_its_database_says(void **state)
+{
+	(void)state;
+	struct sba_kept_list l = { 0 };
+	asked.answer = "[{\"id\":\"ses_a\",\"title\":\"New session - 2026-11-30T08:07:56.128Z\","
+		       "\"model\":\"m-1\",\"prompt\":\"fix it\\nall\",\"updated\":9},"
+		       "{\"id\":\"ses_b\",\"title\":\"Mine\",\"model\":null,\"prompt\":\"hi\"},"
+		       "{\"id\":\"ses_c\",\"title\":\"New session - x\",\"prompt\":null}]";
+	assert_int_equal(sba_opencode_store.list(&sba_opencode_store, &opencode, &l, NULL), 0);
+	assert_true(sba_starts_with(asked.commands.data, "opencode db select "));
+	assert_int_equal(l.n, 3);
+	assert_string_equal(l.v[0].title, "fix it");
+	assert_string_equal(l.v[0].model, "m-1");
+	for (size_t i = 1; i < l.n; i++) {
+		bool titled = strcmp(l.v[i].id, "ses_b") == 0;
+		assert_string_equal(l.v[i].title, titled ? "Mine" : "New session - x");
+		assert_string_equal(l.v[i].model, "");
+	}
+	sba_kept_list_fini(&l);
+}
+
 static void opencode_lists_what_its_own_command_says(void **state)
 {
 	(void)state;
 	struct sba_kept_list l = { 0 };
+	asked.no_db = true;
 	asked.answer = "[{\"id\":\"ses_a\",\"title\":\"A\",\"updated\":5,\"created\":4,"
 		       "\"directory\":\"/w\"},"
 		       "{\"id\":\"-bad\"},{\"id\":\"ses_b\",\"updated\":9}]";
@@ -588,6 +626,7 @@ int main(void)
 		HERE_TEST(a_list_tells_title_model_directory_and_times),
 		HERE_TEST(files_that_are_no_session_are_not_listed),
 		HERE_TEST(lines_that_make_no_sense_do_not_hide_a_session),
+		HERE_TEST(what_the_cli_says_in_the_models_place_is_no_model),
 		HERE_TEST(a_dump_is_the_file_byte_for_byte),
 		HERE_TEST(a_session_of_two_branches_is_carried_as_it_is),
 		HERE_TEST(a_dump_put_in_under_another_name_leaves_the_first_alone),
@@ -599,6 +638,7 @@ int main(void)
 		HERE_TEST(a_codex_session_that_a_fork_needs_is_not_removed),
 		cmocka_unit_test(a_time_that_cannot_be_is_no_time),
 		cmocka_unit_test(the_parts_of_a_dump_are_bounded_together),
+		OPENCODE_TEST(opencode_lists_what_its_database_says),
 		OPENCODE_TEST(opencode_lists_what_its_own_command_says),
 		OPENCODE_TEST(an_opencode_copy_has_new_ids_throughout),
 		OPENCODE_TEST(a_session_that_opencode_does_not_know_is_not_found),
