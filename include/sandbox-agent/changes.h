@@ -51,9 +51,10 @@ struct sba_snapshot_file {
 };
 
 /* Every file below a folder, by path. What did not change since the last turn, or since
- * the workspace came in, is not read again. A sandbox without a guest is looked through by
- * GNU's find, xargs and sha256sum inside, each time anew and without gitignore.
- * SBA_EUNSUPPORTED: there are none. */
+ * the workspace came in, or since the last snapshot of that folder, is not read again; a
+ * snapshot that reads much leaves what it has found inside, where it is root's. A sandbox without a
+ * guest is looked through by GNU's find, xargs and sha256sum inside, each time anew and without
+ * gitignore. SBA_EUNSUPPORTED: there are none. */
 SBA_API int sba_sandbox_snapshot(struct sba_sandbox *s, const struct sba_snapshot_options *options,
 				 struct sba_snapshot **ret, struct sba_error *err);
 SBA_API size_t sba_snapshot_count(const struct sba_snapshot *n);

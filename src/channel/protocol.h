@@ -211,8 +211,12 @@ enum {
  * its content is kept, length of a link's target (2), the target. A content: enum
  * sba_content (1), size (8), and the bytes where they are sent. Lists hold records
  * without contents, of the kinds added and deleted. All big endian.
+ *
+ * SBA_HASHES_DIR has one list more for each folder that was looked through whole, called
+ * by the SHA-256 of the folder's path: it spares reading and means nothing else.
  */
-#define SBA_KEPT_DIR SBA_STATE_DIR "/base"
+#define SBA_KEPT_DIR   SBA_STATE_DIR "/base"
+#define SBA_HASHES_DIR SBA_STATE_DIR "/hashes"
 
 enum {
 	SBA_ENTRY_SIZE = 83, /* with the length of the link's target */
@@ -228,6 +232,9 @@ enum sba_changes_flag {
 	SBA_CHANGES_CONTENT = 2,    /* contents are sent */
 	SBA_CHANGES_IGNORE = 4,     /* what a .gitignore names is left out */
 	SBA_CHANGES_NO_SKIPPED = 8, /* no folder is skipped for its name, but .git */
+	/* With ALL: the list in SBA_HASHES_DIR counts. What was not read, as a list has it, is
+	 * said to be SBA_CONTENT_SAME. */
+	SBA_CHANGES_HASHES = 16,
 };
 
 enum sba_kept_phase {

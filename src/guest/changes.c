@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,12 +36,12 @@ static void tell_deleted(struct sba_search *search)
 	struct sba_search_reader reader;
 	bool good = sba_search_reader_init(&reader, search);
 
-	for (size_t i = 0; good && i < search->known.size; i++) {
+	for (size_t i = 0; good && i < search->known.count; i++) {
 		const struct sba_known_file *known = &search->known.files[i];
 		struct sba_search_record record = { .kind = SBA_RECORD_DELETED };
 		struct sba_search_side old = { .why = SBA_CONTENT_NOT_ASKED };
 
-		if (!known->record || known->gone || atomic_load(&known->seen))
+		if (known->gone || atomic_load(&known->seen))
 			continue;
 		record.path = sba_known_path(known, &record.path_len);
 		if (is_below_failed(search, record.path, record.path_len))
@@ -57,15 +58,56 @@ static void tell_deleted(struct sba_search *search)
 
 /* ---- the request ---- */
 
+static void name_list(const char *folder, char *ret)
+{
+	struct sba_guest_sha256 sha;
+	uint8_t bytes[SBA_GUEST_SHA256_SIZE];
+
+	sba_guest_sha256_init(&sha);
+	sba_guest_sha256_put(&sha, folder, strlen(folder));
+	sba_guest_sha256_end(&sha, bytes);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* -1 where there is none, or, in *error, where it cannot be opened. */
+static int open_state(const char *path, int *error)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno != ENOENT)
+		*error = errno;
+	return fd;
+}
+
+static int load_known(struct sba_search *search, const char *folder, uint32_t last)
+{
+	char name[2 * SBA_GUEST_SHA256_SIZE + 1];
+	int error = 0, ignored;
+	const struct sba_known_source source = {
+		.dir_fd = open_state(SBA_KEPT_DIR, &error),
+		.last = last,
+		.hashes_fd = search->flags & SBA_CHANGES_HASHES
+				     ? open_state(SBA_HASHES_DIR, &ignored)
+				     : -1,
+		.name = name,
+		.folders = search->flags & SBA_CHANGES_IGNORE,
+	};
+
+	name_list(folder, name);
+	if (!error)
+		error = sba_known_load(&search->known, &source);
+	if (source.hashes_fd >= 0)
+		close(source.hashes_fd);
+	return error;
+}
+
 static int begin(struct sba_search *search, const struct sba_file_request *request)
 {
 	uint8_t ask[SBA_CHANNEL_CHANGES_ASK];
-	uint32_t last;
-	int dir_fd, error = 0;
 
 	if (!sba_file_read_whole(STDIN_FILENO, ask, sizeof(ask)))
 		return EPROTO;
-	last = (uint32_t)sba_file_get(ask, 4);
 	search->flags = request->mode;
 	search->content_max = sba_file_get(ask + 4, 8);
 	search->hash_max = sba_file_get(ask + 20, 8);
@@ -77,10 +119,7 @@ static int begin(struct sba_search *search, const struct sba_file_request *reque
 	search->top_fd = open(request->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (search->top_fd < 0)
 		return errno;
-	dir_fd = open(SBA_KEPT_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir_fd < 0 && errno != ENOENT)
-		error = errno;
-	return error ? error : sba_known_load(&search->known, dir_fd, last);
+	return load_known(search, request->path, (uint32_t)sba_file_get(ask, 4));
 }
 
 static int find_all(struct sba_search *search)

@@ -68,6 +68,9 @@ struct sba_search_record {
 /* ---- changes_out.c; from any thread ---- */
 
 void sba_search_put_record(struct sba_search *search, const struct sba_search_record *record);
+/* Of a file that was not read, as a list has it. */
+void sba_search_put_known(struct sba_search *search, const struct sba_known_file *known,
+			  uint64_t size);
 void sba_search_put_left_out(struct sba_search *search, const char *path, enum sba_left_out why);
 /* The out_lock is held, or nobody else puts any. */
 void sba_search_flush(struct sba_search *search);

@@ -57,6 +57,18 @@ void sba_search_put_record(struct sba_search *search, const struct sba_search_re
 	pthread_mutex_unlock(&search->out_lock);
 }
 
+void sba_search_put_known(struct sba_search *search, const struct sba_known_file *known,
+			  uint64_t size)
+{
+	uint8_t content[SBA_CONTENT_HEAD] = { SBA_CONTENT_SAME };
+
+	sba_file_put(content + 1, size, 8);
+	pthread_mutex_lock(&search->out_lock);
+	put(search, known->record, sba_known_record_len(known));
+	put(search, content, sizeof(content));
+	pthread_mutex_unlock(&search->out_lock);
+}
+
 void sba_search_put_left_out(struct sba_search *search, const char *path, enum sba_left_out why)
 {
 	size_t len = strlen(path);

@@ -131,44 +131,49 @@ static bool is_as_known(const struct sba_entry *entry, const struct stat *stat)
 	       entry->mtime_ns == sba_search_ns(&stat->st_mtim);
 }
 
-static void tell_known(struct sba_search *search, const char *path, const struct sba_entry *entry)
+/* What was too large for a hash when it was listed need not be so now. */
+static bool has_hash(const struct sba_search *search, const struct sba_entry *entry)
 {
-	const struct sba_search_side side = { .entry = *entry, .why = SBA_CONTENT_NOT_ASKED };
-
-	sba_search_put_record(search, &(struct sba_search_record){ .kind = SBA_RECORD_ADDED,
-								   .path = path,
-								   .path_len = strlen(path),
-								   .fresh = &side });
+	return entry->flags & SBA_ENTRY_HASHED || !S_ISREG(entry->mode) ||
+	       entry->size > search->hash_max;
 }
 
-static void file(void *user, const struct sba_guest_walk_folder *in, const char *path,
+/* True: it is as it was known, and all is told. */
+static bool tell_known(struct sba_search *search, struct sba_known_file *known,
+		       const struct stat *stat)
+{
+	struct sba_entry entry = sba_known_entry(known);
+
+	atomic_store_explicit(&known->seen, true, memory_order_relaxed);
+	if (!is_as_known(&entry, stat))
+		return false;
+	if (search->flags & SBA_CHANGES_ALL) {
+		if (!has_hash(search, &entry))
+			return false;
+		sba_search_put_known(search, known, entry.size);
+	}
+	atomic_fetch_add(&search->files, 1);
+	return true;
+}
+
+static void file(void *user, const struct sba_guest_walk_folder *in, const char *path, size_t len,
 		 const struct stat *stat)
 {
 	struct sba_search *search = user;
-	const char *slash = strrchr(path, '/');
-	size_t len = strlen(path);
 	struct sba_known_file *known = sba_known_find(&search->known, path, len);
 
 	/* A work tree that has its repository elsewhere has a file of that name. */
-	if (strcasecmp(slash ? slash + 1 : path, ".git") == 0)
+	if (len >= 4 && strcasecmp(path + len - 4, ".git") == 0 &&
+	    (len == 4 || path[len - 5] == '/'))
 		return;
 	if (len > SBA_RECORD_PATH_MAX) {
 		sba_search_put_left_out(search, path, SBA_LEFT_LONG);
 		return;
 	}
-	if (!known && is_ignored(in, path))
+	if ((!known || known->hashed_only) && is_ignored(in, path))
 		return;
-	if (known) {
-		struct sba_entry entry = sba_known_entry(known);
-
-		atomic_store(&known->seen, true);
-		if (is_as_known(&entry, stat)) {
-			atomic_fetch_add(&search->files, 1);
-			if (search->flags & SBA_CHANGES_ALL)
-				tell_known(search, path, &entry);
-			return;
-		}
-	}
+	if (known && tell_known(search, known, stat))
+		return;
 	suspect(search, path, known);
 }
 

@@ -6,9 +6,11 @@
 #ifndef SBA_GUEST_FILE_H
 #define SBA_GUEST_FILE_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "channel/protocol.h"
@@ -40,8 +42,22 @@ int sba_file_grow(struct sba_file_bytes *bytes, size_t more);
 /* All that is left in fd, at most max bytes (EFBIG). */
 int sba_file_read_rest(int fd, uint64_t max, struct sba_file_bytes *ret);
 
-uint64_t sba_file_get(const uint8_t *from, size_t len);
-uint8_t *sba_file_put(uint8_t *to, uint64_t number, size_t len);
+/* Big endian, len being 1 to 8; where it is a constant, that is one instruction or two. */
+static inline uint64_t sba_file_get(const uint8_t *from, size_t len)
+{
+	uint64_t number = 0;
+
+	memcpy((uint8_t *)&number + sizeof(number) - len, from, len);
+	return be64toh(number);
+}
+
+static inline uint8_t *sba_file_put(uint8_t *to, uint64_t number, size_t len)
+{
+	number = htobe64(number);
+	memcpy(to, (uint8_t *)&number + sizeof(number) - len, len);
+	return to + len;
+}
+
 uint8_t *sba_file_put_stat(uint8_t *to, const struct stat *stat);
 
 bool sba_file_read_whole(int fd, void *to, size_t len);

@@ -1,33 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists and packs; see known.h. Once loaded they stay mapped until the child ends. */
+/* Entries, the table of them, and packs; see known.h. */
 #include "guest/known.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "guest/file.h"
 
-enum { LISTS_MAX = 65536, NAME_SIZE = 40 };
-
-struct list {
-	uint32_t number;
-	char name[NAME_SIZE];
-	const uint8_t *data;
-	size_t len;
-};
-
-struct lists {
-	struct list *v;
-	size_t count, size;
-};
+enum { NAME_SIZE = 40 };
 
 /* ---- entries ---- */
 
@@ -73,77 +58,139 @@ size_t sba_entry_get(const uint8_t *from, size_t len, struct sba_entry *ret)
 	return SBA_ENTRY_SIZE + link_len;
 }
 
+size_t sba_known_record_size(const uint8_t *data, size_t len)
+{
+	size_t head, size;
+
+	if (len < SBA_RECORD_HEAD)
+		return 0;
+	head = SBA_RECORD_HEAD + (size_t)sba_file_get(data + 1, 2);
+	if (head == SBA_RECORD_HEAD || len < head)
+		return 0;
+	if (data[0] == SBA_RECORD_DELETED)
+		return head;
+	if (data[0] != SBA_RECORD_ADDED || len - head < SBA_ENTRY_SIZE)
+		return 0;
+	size = head + SBA_ENTRY_SIZE + (size_t)sba_file_get(data + head + SBA_ENTRY_SIZE - 2, 2);
+	return size <= len ? size : 0;
+}
+
 /* ---- the table ---- */
 
+/* Seeded, as the names are anybody's. */
 static uint64_t hash_of(const struct sba_known *known, const char *path, size_t len)
 {
-	uint64_t hash = known->seed;
+	uint64_t hash = known->seed ^ len, word;
 
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (uint8_t)path[i]) * 0x100000001b3ULL;
+	for (; len >= sizeof(word); path += sizeof(word), len -= sizeof(word)) {
+		memcpy(&word, path, sizeof(word));
+		hash = (hash ^ word) * 0xd6e8feb86659fd93ULL;
+		hash ^= hash >> 32;
+	}
+	word = 0;
+	memcpy(&word, path, len);
+	hash = (hash ^ word) * 0xd6e8feb86659fd93ULL;
 	hash ^= hash >> 32;
 	hash *= 0xd6e8feb86659fd93ULL;
 	return hash ^ hash >> 32;
 }
 
+static const char *path_of(const uint8_t *record, size_t *ret_len)
+{
+	*ret_len = (size_t)sba_file_get(record + 1, 2);
+	return (const char *)record + SBA_RECORD_HEAD;
+}
+
 const char *sba_known_path(const struct sba_known_file *file, size_t *ret_len)
 {
-	*ret_len = (size_t)sba_file_get(file->record + 1, 2);
-	return (const char *)file->record + SBA_RECORD_HEAD;
+	return path_of(file->record, ret_len);
 }
 
 /* The record was found to be whole when it was loaded. */
 struct sba_entry sba_known_entry(const struct sba_known_file *file)
 {
 	struct sba_entry entry = { .mode = 0 };
-	size_t len = (size_t)sba_file_get(file->record + 1, 2);
+	size_t len;
+	const char *path = sba_known_path(file, &len);
 
-	sba_entry_get(file->record + SBA_RECORD_HEAD + len, SIZE_MAX, &entry);
+	sba_entry_get((const uint8_t *)path + len, SIZE_MAX, &entry);
 	return entry;
 }
 
-/* Its place, taken or not. */
-static struct sba_known_file *place_of(const struct sba_known *known, const char *path, size_t len)
+size_t sba_known_record_len(const struct sba_known_file *file)
 {
-	uint32_t hash = (uint32_t)hash_of(known, path, len);
+	return sba_known_record_size(file->record, SIZE_MAX);
+}
 
+/* Its slot, taken or not. */
+static struct sba_known_slot *slot_of(const struct sba_known *known, const char *path, size_t len,
+				      uint32_t hash)
+{
 	for (size_t at = hash & (known->size - 1);; at = (at + 1) & (known->size - 1)) {
-		struct sba_known_file *file = &known->files[at];
+		struct sba_known_slot *slot = &known->slots[at];
 		const char *other;
 		size_t other_len;
 
-		if (!file->record) {
-			file->hash = hash;
-			return file;
-		}
-		if (file->hash != hash)
+		if (slot->file == 0)
+			return slot;
+		if (slot->hash != hash)
 			continue;
-		other = sba_known_path(file, &other_len);
+		other = sba_known_path(&known->files[slot->file - 1], &other_len);
 		if (other_len == len && memcmp(other, path, len) == 0)
-			return file;
+			return slot;
 	}
 }
 
 struct sba_known_file *sba_known_find(const struct sba_known *known, const char *path, size_t len)
 {
-	uint32_t hash = (uint32_t)hash_of(known, path, len);
+	const struct sba_known_slot *slot;
 
 	if (known->size == 0)
 		return NULL;
-	for (size_t at = hash & (known->size - 1);; at = (at + 1) & (known->size - 1)) {
-		struct sba_known_file *file = &known->files[at];
-		const char *other;
-		size_t other_len;
-
-		if (!file->record)
-			return NULL;
-		if (file->hash != hash)
-			continue;
-		other = sba_known_path(file, &other_len);
-		if (other_len == len && memcmp(other, path, len) == 0)
-			return file->gone ? NULL : file;
-	}
+	slot = slot_of(known, path, len, (uint32_t)hash_of(known, path, len));
+	return slot->file && !known->files[slot->file - 1].gone ? &known->files[slot->file - 1]
+								: NULL;
 }
+
+void sba_known_add(struct sba_known *known, const uint8_t *record, bool hashed_only)
+{
+	size_t len;
+	const char *path = path_of(record, &len);
+	uint32_t hash = (uint32_t)hash_of(known, path, len);
+	struct sba_known_slot *slot = slot_of(known, path, len, hash);
+	struct sba_known_file *file;
+	bool fresh = slot->file == 0;
+
+	if (fresh)
+		*slot = (struct sba_known_slot){ hash, (uint32_t)++known->count };
+	file = &known->files[slot->file - 1];
+	file->record = record;
+	file->hashed_only = hashed_only && (fresh || file->gone || file->hashed_only);
+	file->gone = record[0] == SBA_RECORD_DELETED;
+}
+
+static size_t table_size(size_t count)
+{
+	size_t size = 16;
+
+	while (size < 2 * count)
+		size *= 2;
+	return size;
+}
+
+int sba_known_make_room(struct sba_known *known, size_t count)
+{
+	if (count > UINT32_MAX / 4)
+		return E2BIG;
+	if (getrandom(&known->seed, sizeof(known->seed), 0) != sizeof(known->seed))
+		return EIO;
+	known->size = table_size(count);
+	known->slots = calloc(known->size, sizeof(*known->slots));
+	known->files = calloc(count, sizeof(*known->files));
+	return known->slots && known->files ? 0 : ENOMEM;
+}
+
+/* ---- folders ---- */
 
 /* False: it was there. */
 static bool add_folder(struct sba_known *known, uint64_t hash)
@@ -172,6 +219,11 @@ bool sba_known_has_folder(const struct sba_known *known, const char *path, size_
 	return false;
 }
 
+static bool is_kept(const struct sba_known_file *file)
+{
+	return !file->gone && !file->hashed_only;
+}
+
 static size_t depth_of(const char *path, size_t len)
 {
 	size_t depth = 0;
@@ -186,40 +238,25 @@ static size_t folders_of(const struct sba_known *known)
 {
 	size_t count = 0, len;
 
-	for (size_t i = 0; i < known->size; i++) {
-		if (!known->files[i].record || known->files[i].gone)
-			continue;
+	for (size_t i = 0; i < known->count; i++) {
 		const char *path = sba_known_path(&known->files[i], &len);
 
-		count += depth_of(path, len);
+		count += is_kept(&known->files[i]) ? depth_of(path, len) : 0;
 	}
 	return count;
 }
 
-static size_t table_size(size_t count)
-{
-	size_t size = 16;
-
-	while (size < 2 * count)
-		size *= 2;
-	return size;
-}
-
-static int note_folders(struct sba_known *known)
+int sba_known_note_folders(struct sba_known *known)
 {
 	known->folders_size = table_size(folders_of(known));
 	known->folders = calloc(known->folders_size, sizeof(*known->folders));
 	if (!known->folders)
 		return ENOMEM;
-	for (size_t i = 0; i < known->size; i++) {
-		const struct sba_known_file *file = &known->files[i];
-		const char *path;
+	for (size_t i = 0; i < known->count; i++) {
 		size_t len;
+		const char *path = sba_known_path(&known->files[i], &len);
 
-		if (!file->record || file->gone)
-			continue;
-		path = sba_known_path(file, &len);
-		while (len > 0) {
+		while (is_kept(&known->files[i]) && len > 0) {
 			if (path[--len] == '/' && !add_folder(known, hash_of(known, path, len) | 1))
 				break;
 		}
@@ -227,166 +264,10 @@ static int note_folders(struct sba_known *known)
 	return 0;
 }
 
-/* ---- lists ---- */
-
-/* The length of the record at the beginning; 0: it is none. */
-static size_t record_len(const uint8_t *data, size_t len)
-{
-	struct sba_entry entry;
-	size_t head, rest;
-
-	if (len < SBA_RECORD_HEAD)
-		return 0;
-	head = SBA_RECORD_HEAD + (size_t)sba_file_get(data + 1, 2);
-	if (head == SBA_RECORD_HEAD || len < head)
-		return 0;
-	if (data[0] == SBA_RECORD_DELETED)
-		return head;
-	if (data[0] != SBA_RECORD_ADDED)
-		return 0;
-	rest = sba_entry_get(data + head, len - head, &entry);
-	return rest ? head + rest : 0;
-}
-
-static int each_record(const struct list *list, void (*one)(void *user, const uint8_t *record),
-		       void *user)
-{
-	for (size_t at = 0; at < list->len;) {
-		size_t len = record_len(list->data + at, list->len - at);
-
-		if (len == 0)
-			return EBADMSG;
-		one(user, list->data + at);
-		at += len;
-	}
-	return 0;
-}
-
-static void count_record(void *user, const uint8_t *record)
-{
-	(void)record;
-	++*(size_t *)user;
-}
-
-static void fold_record(void *user, const uint8_t *record)
-{
-	struct sba_known_file *file = place_of(user, (const char *)record + SBA_RECORD_HEAD,
-					       (size_t)sba_file_get(record + 1, 2));
-
-	file->record = record;
-	file->gone = record[0] == SBA_RECORD_DELETED;
-}
-
-/* "NUMBER-TURN" and a letter; what else lies there is no list. */
-static bool parse_name(const char *name, uint32_t *ret)
-{
-	unsigned int number, turn;
-	char letter, again[NAME_SIZE];
-
-	if (sscanf(name, "%9u-%9u%c", &number, &turn, &letter) != 3)
-		return false;
-	snprintf(again, sizeof(again), "%u-%u%c", number, turn, letter);
-	*ret = number;
-	return (letter == SBA_KEPT_BEGIN || letter == SBA_KEPT_END) && strcmp(again, name) == 0;
-}
-
-static int add_list(void *user, int dir_fd, const char *leaf)
-{
-	struct lists *lists = user;
-	struct list list = { .number = 0 };
-
-	(void)dir_fd;
-	if (!parse_name(leaf, &list.number))
-		return 0;
-	if (lists->count == LISTS_MAX)
-		return E2BIG;
-	if (lists->count == lists->size) {
-		size_t size = lists->size ? 2 * lists->size : 64;
-		struct list *grown = realloc(lists->v, size * sizeof(*grown));
-
-		if (!grown)
-			return ENOMEM;
-		lists->v = grown;
-		lists->size = size;
-	}
-	snprintf(list.name, sizeof(list.name), "%s", leaf);
-	lists->v[lists->count++] = list;
-	return 0;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	uint32_t x = ((const struct list *)a)->number, y = ((const struct list *)b)->number;
-
-	return (x > y) - (x < y);
-}
-
-static int map_list(int dir_fd, struct list *list)
-{
-	struct stat stat;
-	int fd = openat(dir_fd, list->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int error = 0;
-	void *data;
-
-	if (fd < 0 || fstat(fd, &stat) < 0)
-		return errno;
-	if (!S_ISREG(stat.st_mode))
-		error = EBADMSG;
-	if (!error && stat.st_size > 0) {
-		data = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd,
-			    0);
-		error = data == MAP_FAILED ? errno : 0;
-		list->data = error ? NULL : data;
-		list->len = error ? 0 : (size_t)stat.st_size;
-	}
-	close(fd);
-	return error;
-}
-
-static int fold(struct sba_known *known, struct lists *lists, uint32_t last)
-{
-	size_t count = 0;
-	int error = 0;
-
-	qsort(lists->v, lists->count, sizeof(*lists->v), by_number);
-	while (lists->count > 0 && lists->v[lists->count - 1].number > last)
-		lists->count--;
-	for (size_t i = 0; !error && i < lists->count; i++) {
-		error = map_list(known->dir_fd, &lists->v[i]);
-		if (!error)
-			error = each_record(&lists->v[i], count_record, &count);
-	}
-	if (error || count == 0)
-		return error;
-	known->size = table_size(count);
-	known->files = calloc(known->size, sizeof(*known->files));
-	if (!known->files)
-		return ENOMEM;
-	for (size_t i = 0; !error && i < lists->count; i++)
-		error = each_record(&lists->v[i], fold_record, known);
-	return error ? error : note_folders(known);
-}
-
-int sba_known_load(struct sba_known *known, int dir_fd, uint32_t last)
-{
-	struct lists lists = { .count = 0 };
-	int error;
-
-	*known = (struct sba_known){ .dir_fd = dir_fd };
-	if (dir_fd < 0 || last == 0)
-		return 0;
-	if (getrandom(&known->seed, sizeof(known->seed), 0) != sizeof(known->seed))
-		return EIO;
-	error = sba_file_each(dir_fd, add_list, &lists);
-	if (!error && lists.count > 0)
-		error = fold(known, &lists, last);
-	free(lists.v);
-	return error;
-}
-
 void sba_known_free(struct sba_known *known)
 {
 	free(known->files);
+	free(known->slots);
 	free(known->folders);
 	*known = (struct sba_known){ .dir_fd = -1 };
 }

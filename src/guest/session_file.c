@@ -21,22 +21,6 @@
 
 /* ---- numbers on the wire ---- */
 
-uint64_t sba_file_get(const uint8_t *from, size_t len)
-{
-	uint64_t number = 0;
-
-	for (size_t i = 0; i < len; i++)
-		number = number << 8 | from[i];
-	return number;
-}
-
-uint8_t *sba_file_put(uint8_t *to, uint64_t number, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		to[i] = (uint8_t)(number >> 8 * (len - 1 - i));
-	return to + len;
-}
-
 uint8_t *sba_file_put_stat(uint8_t *to, const struct stat *stat)
 {
 	int64_t time = stat->st_mtim.tv_sec * 1000000000LL + stat->st_mtim.tv_nsec;

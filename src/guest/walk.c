@@ -158,7 +158,8 @@ static void entry_found(struct visit *visit, const struct dirent *entry)
 	} else if (S_ISDIR(stat.st_mode)) {
 		folder_found(visit, entry->d_name);
 	} else if (S_ISREG(stat.st_mode) || S_ISLNK(stat.st_mode)) {
-		visitor->file(visitor->user, &visit->folder, visit->name.text, &stat);
+		visitor->file(visitor->user, &visit->folder, visit->name.text, visit->name.len,
+			      &stat);
 	}
 	sba_file_name_pop(&visit->name, before);
 }

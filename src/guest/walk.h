@@ -27,7 +27,7 @@ struct sba_guest_walk_visitor {
 			const char *leaf);
 	/* A file or a symbolic link. */
 	void (*file)(void *user, const struct sba_guest_walk_folder *in, const char *path,
-		     const struct stat *stat);
+		     size_t len, const struct stat *stat);
 	/* A folder or file that cannot be looked at: an errno. */
 	void (*failed)(void *user, const char *path, int error);
 	void *user;

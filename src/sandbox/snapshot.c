@@ -46,6 +46,35 @@ static int make(struct sba_snapshot *n, struct sba_error *err)
 	return 0;
 }
 
+/* A list of what was found, for the next one to be spared what was read now: worth a
+ * request to the engine where that was much. Without it the next one takes longer. */
+static void keep_hashes(struct sba_sandbox *s, const struct sba_look *q,
+			const struct sba_records *r)
+{
+	char path[sizeof(SBA_HASHES_DIR) + SBA_SHA256_HEX];
+	SBA_BUF struct sba_buf list = SBA_BUF_INIT(2 * (size_t)SBA_CHANGED_BYTES_MAX);
+	struct sba_error why = { 0 };
+	size_t fresh = 0;
+	for (size_t i = 0; i < r->n; i++) {
+		struct sba_file_entry e = r->v[i].fresh.entry;
+		if (r->v[i].kind != SBA_RECORD_ADDED)
+			continue;
+		fresh += r->v[i].fresh.why != SBA_CONTENT_SAME;
+		e.flags &= (uint8_t)~SBA_ENTRY_KEPT;
+		sba_record_put(&list, r->v[i].path, &e);
+	}
+	if (!sba_sandbox_engine(s) || fresh < SBA_HASHES_MIN)
+		return;
+	memcpy(path, SBA_HASHES_DIR "/", sizeof(SBA_HASHES_DIR));
+	int rc = sba_buf_check(&list, "a list of files", &why);
+	if (rc == 0)
+		rc = sba_sha256_hex(q->folder, strlen(q->folder), path + sizeof(SBA_HASHES_DIR));
+	if (rc == 0)
+		rc = sba_sandbox_write_small(s, path, list.data, list.len, 0644, &why);
+	if (rc < 0)
+		sba_log("sandbox", "hashes of '%s' are not kept: %s", q->folder, why.text);
+}
+
 /* What is kept saves reading, where it is of the same folder and leaves out no more
  * and no less for .gitignore. */
 static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
@@ -63,13 +92,16 @@ static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
 	bool same = strcmp(wanted, k.folder) == 0 && k.gitignore == o->gitignore;
 	const struct sba_look q = {
 		.folder = wanted,
-		.flags = SBA_CHANGES_ALL | (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
+		.flags = SBA_CHANGES_ALL | SBA_CHANGES_HASHES |
+			 (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
 			 (o->everything ? SBA_CHANGES_NO_SKIPPED : 0U),
 		.last = same ? sba_kept_last(&k) : 0,
 		.hash_max = o->max_file_size,
 		.until = sba_transfer_until(s, o->timeout_ms),
 	};
 	rc = guest ? sba_look(s, &q, ret, err) : sba_commands_look(s, &q, ret, err);
+	if (rc == 0)
+		keep_hashes(s, &q, ret);
 	sba_kept_fini(&k);
 	return rc;
 }

@@ -204,9 +204,10 @@ static bool descend(void *user, const struct sba_guest_walk_folder *in, const ch
 	return strcmp(leaf, "passed") != 0;
 }
 
-static void file(void *user, const struct sba_guest_walk_folder *in, const char *path,
+static void file(void *user, const struct sba_guest_walk_folder *in, const char *path, size_t len,
 		 const struct stat *stat)
 {
+	assert_int_equal(strlen(path), len);
 	struct seen *seen = user;
 
 	(void)in;
@@ -280,6 +281,13 @@ static struct sba_file_entry entry_of(uint64_t size)
 	};
 }
 
+static int load(struct sba_known *known, uint32_t last)
+{
+	return sba_known_load(
+		known, &(const struct sba_known_source){
+			       .dir_fd = top, .last = last, .hashes_fd = -1, .folders = true });
+}
+
 static void lists_are_folded_as_the_host_has_written_them(void **state)
 {
 	SBA_BUF struct sba_buf first = SBA_BUF_INIT(65536), second = SBA_BUF_INIT(65536);
@@ -298,7 +306,7 @@ static void lists_are_folded_as_the_host_has_written_them(void **state)
 	put_list("2-1b", &second);
 	put_file("1.pack", "....abc", 7);
 	put_file("no-list", "junk", 4);
-	assert_int_equal(sba_known_load(&known, top, UINT32_MAX), 0);
+	assert_int_equal(load(&known, UINT32_MAX), 0);
 	assert_null(sba_known_find(&known, "gone", 4));
 	assert_null(sba_known_find(&known, "other", 5));
 	assert_non_null(sba_known_find(&known, "late", 4));
@@ -326,6 +334,35 @@ static void lists_are_folded_as_the_host_has_written_them(void **state)
 	sba_known_free(&known);
 }
 
+static void hashes_spare_reading_and_keep_nothing(void **state)
+{
+	SBA_BUF struct sba_buf kept = SBA_BUF_INIT(65536), hashes = SBA_BUF_INIT(65536);
+	struct sba_file_entry old = entry_of(3), fresh = entry_of(9);
+	const struct sba_known_source source = {
+		.dir_fd = top, .last = 1, .hashes_fd = top, .name = "hashes", .folders = true
+	};
+	struct sba_known known;
+
+	(void)state;
+	sba_record_put(&kept, "both", &old);
+	sba_record_put(&kept, "gone", &old);
+	sba_record_put(&kept, "gone", NULL);
+	sba_record_put(&hashes, "both", &fresh);
+	sba_record_put(&hashes, "gone", &fresh);
+	sba_record_put(&hashes, "new/one", &fresh);
+	sba_record_put(&hashes, "cut", &fresh);
+	put_list("1-0e", &kept);
+	put_file("hashes", hashes.data, hashes.len - 1);
+	assert_int_equal(sba_known_load(&known, &source), 0);
+	assert_int_equal(sba_known_entry(sba_known_find(&known, "both", 4)).size, 9);
+	assert_false(sba_known_find(&known, "both", 4)->hashed_only);
+	assert_true(sba_known_find(&known, "gone", 4)->hashed_only);
+	assert_true(sba_known_find(&known, "new/one", 7)->hashed_only);
+	assert_false(sba_known_has_folder(&known, "new", 3));
+	assert_null(sba_known_find(&known, "cut", 3));
+	sba_known_free(&known);
+}
+
 static void lists_after_the_last_one_do_not_count(void **state)
 {
 	SBA_BUF struct sba_buf first = SBA_BUF_INIT(65536), second = SBA_BUF_INIT(65536);
@@ -337,13 +374,13 @@ static void lists_after_the_last_one_do_not_count(void **state)
 	sba_record_put(&second, "x", NULL);
 	put_list("9-0e", &first);
 	put_list("10-1e", &second);
-	assert_int_equal(sba_known_load(&known, top, 9), 0);
+	assert_int_equal(load(&known, 9), 0);
 	assert_non_null(sba_known_find(&known, "x", 1));
 	sba_known_free(&known);
-	assert_int_equal(sba_known_load(&known, top, 10), 0);
+	assert_int_equal(load(&known, 10), 0);
 	assert_null(sba_known_find(&known, "x", 1));
 	sba_known_free(&known);
-	assert_int_equal(sba_known_load(&known, top, 0), 0);
+	assert_int_equal(load(&known, 0), 0);
 	assert_null(sba_known_find(&known, "x", 1));
 }
 
@@ -357,7 +394,7 @@ static void a_list_that_is_cut_anywhere_is_refused(void **state)
 	sba_record_put(&list, "some/path", &entry);
 	for (size_t len = 1; len < list.len; len++) {
 		put_file("1-0e", list.data, len);
-		assert_int_not_equal(sba_known_load(&known, top, 1), 0);
+		assert_int_not_equal(load(&known, 1), 0);
 		sba_known_free(&known);
 	}
 }
@@ -375,6 +412,7 @@ int main(void)
 		IN_TOP(nothing_is_opened_through_a_link),
 		IN_TOP(lists_are_folded_as_the_host_has_written_them),
 		IN_TOP(lists_after_the_last_one_do_not_count),
+		IN_TOP(hashes_spare_reading_and_keep_nothing),
 		IN_TOP(a_list_that_is_cut_anywhere_is_refused),
 	};
 
