@@ -4,6 +4,7 @@
  * overlapping: the sidecar's start takes the engine far longer than creating
  * the main container and placing the guest in it.
  */
+#include "sandbox/files.h"
 #include "sandbox/making.h"
 #include "sandbox/session.h"
 
@@ -180,6 +181,12 @@ static int look_at_image(struct sba_making *m, struct sba_error *err)
 		return rc;
 	const char *id = sba_json_str(image, "Id");
 	snprintf(m->image_id, sizeof(m->image_id), "%s", id ? id : "");
+	const char *workdir = sba_json_str(image, "Config.WorkingDir");
+	if (workdir && sba_inside_under_proc(workdir))
+		return sba_fail(err, SBA_EREFUSED,
+				"image '%s': its working directory '%s' is refused, as it is under "
+				"/proc",
+				m->o.image, workdir);
 	rc = sba_guest_for_image(m->engine, image, &m->guest, err);
 	if (rc < 0)
 		return rc;

@@ -23,6 +23,9 @@ struct sba_until sba_small_until(const struct sba_sandbox *s);
 /* Absolute, without trailing slashes. */
 int sba_inside_path(const char *path, char ret[SBA_INSIDE_PATH_MAX],
 		    struct sba_error *err) SBA_MUST_CHECK;
+/* Whether it leads there, however it is written: "//proc", "/tmp/../proc/self". As a working
+ * directory it would reach what an older runc leaves open (CVE-2024-21626). */
+bool sba_inside_under_proc(const char *path);
 /* "folder/leaf". */
 int sba_inside_join(char ret[SBA_INSIDE_PATH_MAX], const char *folder, const char *leaf,
 		    struct sba_error *err) SBA_MUST_CHECK;

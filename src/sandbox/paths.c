@@ -41,6 +41,26 @@ int sba_inside_join(char ret[SBA_INSIDE_PATH_MAX], const char *folder, const cha
 	return 0;
 }
 
+/* Links are the inside's. */
+bool sba_inside_under_proc(const char *path)
+{
+	size_t depth = 0;
+	bool proc = false;
+	while (*path) {
+		path += strspn(path, "/");
+		size_t len = strcspn(path, "/");
+		if (len == 2 && memcmp(path, "..", 2) == 0) {
+			depth -= depth > 0;
+		} else if (len > 0 && !(len == 1 && *path == '.')) {
+			if (depth == 0)
+				proc = len == 4 && memcmp(path, "proc", 4) == 0;
+			depth++;
+		}
+		path += len;
+	}
+	return proc && depth > 0;
+}
+
 const char *sba_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

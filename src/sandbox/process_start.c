@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a command begins: what it is told, and what carries it. */
+#include "sandbox/files.h"
 #include "sandbox/process.h"
 #include "sandbox/session.h"
 
@@ -74,26 +75,6 @@ static void put_start(struct sba_guest_process *p, const struct sba_exec_options
 		sba_process_frame(p, SBA_RUN_EOF, "", 0);
 }
 
-/* However it is written: "//proc", "/tmp/../proc/self". Links are the inside's. */
-static bool is_under_proc(const char *path)
-{
-	size_t depth = 0;
-	bool proc = false;
-	while (*path) {
-		path += strspn(path, "/");
-		size_t len = strcspn(path, "/");
-		if (len == 2 && memcmp(path, "..", 2) == 0) {
-			depth -= depth > 0;
-		} else if (len > 0 && !(len == 1 && *path == '.')) {
-			if (depth == 0)
-				proc = len == 4 && memcmp(path, "proc", 4) == 0;
-			depth++;
-		}
-		path += len;
-	}
-	return proc && depth > 0;
-}
-
 int sba_exec_options_check(const struct sba_exec_options *o, struct sba_error *err)
 {
 	if (!o->argv || !o->argv[0] || !*o->argv[0])
@@ -109,9 +90,7 @@ int sba_exec_options_check(const struct sba_exec_options *o, struct sba_error *e
 				"lock '%.80s': letters, digits, '.', '_' and '-' only, at most %d, "
 				"and no '-' first",
 				o->lock, SBA_RUN_LOCK_MAX);
-	/* CVE-2024-21626: an older runc leaks descriptors that a working directory
-	 * under /proc reaches. */
-	if (o->workdir && is_under_proc(o->workdir))
+	if (o->workdir && sba_inside_under_proc(o->workdir))
 		return sba_fail(err, SBA_EREFUSED, "working directory '%s': refused under /proc",
 				o->workdir);
 	return 0;
