@@ -71,9 +71,14 @@ static int listen_here(struct sba_port *p, const char *address, uint16_t port,
 	if (setsockopt(p->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    bind(p->listen_fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
 	    listen(p->listen_fd, BACKLOG) < 0 ||
-	    getsockname(p->listen_fd, (struct sockaddr *)&a, &len) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "listen on %s:%u", address,
-				      (unsigned)port);
+	    getsockname(p->listen_fd, (struct sockaddr *)&a, &len) < 0) {
+		int e = errno;
+		int rc =
+			sba_fail_errno(err, SBA_EIO, e, "listen on %s:%u", address, (unsigned)port);
+		return e == EADDRINUSE
+			       ? sba_hint(err, rc, "another one, or none: a free one is taken then")
+			       : rc;
+	}
 	p->here = ntohs(a.sin_port);
 	return 0;
 }

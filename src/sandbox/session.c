@@ -9,7 +9,7 @@
 
 #include "sandbox/guest.h"
 
-enum { OPEN_MS = 30 * 1000 };
+enum { OPEN_MS = 30 * 1000, WAIT_AGAIN_MS = 500 };
 
 /* One channel and the thread that waits for the end of its container: the
  * engine does not reliably end an exec's stream when a container dies. */
@@ -50,9 +50,8 @@ struct sba_until sba_session_until(const struct sba_session *n)
 
 /* ---- the watch ---- */
 
-static int await_end(struct sba_hold *h, struct sba_until until)
+static int await_end(const struct sba_sandbox *s, struct sba_until until)
 {
-	struct sba_sandbox *s = h->session->sandbox;
 	char path[SBA_ID_MAX + 32];
 	snprintf(path, sizeof(path), "/containers/%s/wait", s->container);
 	const struct sba_request request = { .method = "POST",
@@ -71,15 +70,28 @@ static int await_end(struct sba_hold *h, struct sba_until until)
 	return n < 0 ? (int)n : 0;
 }
 
+int sba_session_await_death(struct sba_sandbox *s, struct sba_until until, struct sba_error *err)
+{
+	for (;;) {
+		int rc = await_end(s, until);
+		if (rc == 0 || rc == SBA_ENOTFOUND)
+			rc = sba_sandbox_check_alive_until(s, "command", until, err);
+		if (rc < 0)
+			return rc;
+		/* Some engines answer before the end (containers/podman-py issue 201). */
+		rc = sba_wait_fd(-1, 0, sba_until_sooner(until, WAIT_AGAIN_MS), err);
+		if (rc < 0 && rc != SBA_ETIMEOUT)
+			return rc;
+	}
+}
+
 static void *watch(void *user)
 {
 	struct sba_hold *h = user;
 	const struct sba_until until = { SBA_NEVER, h->stop_fd };
-	if (await_end(h, until) != 0)
-		return NULL; /* told to stop, or the engine went: the channel notices itself */
 	struct sba_error why = { 0 };
-	if (sba_sandbox_check_alive_until(h->session->sandbox, "command", until, &why) ==
-	    SBA_EBROKEN)
+	/* All else is that it was told to stop, or that the engine went: the channel notices. */
+	if (sba_session_await_death(h->session->sandbox, until, &why) == SBA_EBROKEN)
 		sba_channel_fail(h->channel, &why);
 	return NULL;
 }

@@ -46,6 +46,11 @@ void sba_session_wake(struct sba_session *n);
  * once there is a channel. */
 uint16_t sba_session_proxy_port(struct sba_session *n);
 
+/* SBA_EBROKEN with the reason once the sandbox is dead, whatever the engine answers before;
+ * SBA_ECANCELED, or what kept it from asking. */
+int sba_session_await_death(struct sba_sandbox *s, struct sba_until until,
+			    struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- what session.c and forward.c share ---- */
 
 enum { SBA_FORWARDS_MAX = 64 };

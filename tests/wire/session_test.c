@@ -246,6 +246,28 @@ static void closing_a_port_does_not_wait_for_another_opener(void **state)
 	close(client);
 }
 
+static void a_port_that_is_taken_here_is_named(void **state)
+{
+	const struct sockaddr_in any = { .sin_family = AF_INET,
+					 .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in a = any;
+	socklen_t len = sizeof(a);
+	struct sba_port *p = NULL;
+	struct sba_error err = { 0 };
+	char words[64];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	const struct sba_port_options o = { .port = 9, .host_port = ntohs(a.sin_port) };
+	assert_int_equal(sba_port_open(&world.sandbox, &o, &p, &err), SBA_EIO);
+	snprintf(words, sizeof(words), "127.0.0.1:%u", (unsigned)o.host_port);
+	assert_non_null(strstr(err.text, words));
+	assert_non_null(strstr(err.hint, "free one"));
+	close(fd);
+}
+
 /* ---- ports of this host ---- */
 
 static int listen_here(uint16_t *ret_port)
@@ -357,6 +379,41 @@ static void question_about_a_death_ends_when_it_is_told_to(void **state)
 	fake_engine_stop(f);
 }
 
+/* ---- an engine that is too quick ---- */
+
+#define ANSWER(status, body) .answer = FAKE_ANSWER(status, body), .then = FAKE_CLOSE
+#define RUNS                 ANSWER("200 OK", "{\"State\":{\"Running\":true}}")
+#define GONE                 ANSWER("404 Not Found", "{\"message\":\"No such container\"}")
+#define DIED                                                                                       \
+	"{\"Action\":\"die\",\"Actor\":{\"Attributes\":{\"io.sandbox-agent.id\":\"i\","            \
+	"\"io.sandbox-agent.role\":\"sidecar\",\"io.sandbox-agent.name\":\"quick\","               \
+	"\"io.sandbox-agent.prefix\":\"p\",\"name\":\"p-quick-sidecar\",\"exitCode\":\"10\"}}}"
+
+/* Podman has answered a wait at once, and a container can be gone before it is waited for. */
+static void a_sandbox_is_dead_when_it_is_and_not_when_a_wait_is_answered(void **state)
+{
+	static const struct fake_exchange x[] = {
+		{ .method = "POST", .path = "/containers/c/wait ", ANSWER("200 OK", "0") },
+		{ .path = "/containers/c/json ", RUNS },
+		{ .path = "/containers/s/json ", RUNS },
+		{ .method = "POST", .path = "/containers/c/wait ", GONE },
+		{ .path = "/containers/c/json ", GONE },
+		{ .path = "/events?", ANSWER("200 OK", DIED) },
+	};
+	struct fake_engine *f = fake_engine_start("1.41", x, SBA_ARRAY_LEN(x));
+	const struct sba_engine_options o = { .host = fake_engine_host(f) };
+	struct sba_sandbox s = { .container = "c",
+				 .sidecar = "s",
+				 .info = { .name = "quick", .id = "i" } };
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(sba_engine_open(&o, &s.engine, &err), 0);
+	assert_int_equal(sba_session_await_death(&s, sba_until_in(30000), &err), SBA_EBROKEN);
+	assert_non_null(strstr(err.text, "keepalive"));
+	sba_engine_close(s.engine);
+	fake_engine_stop(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -370,7 +427,9 @@ int main(void)
 		TEST(closing_a_port_does_not_wait_for_another_opener),
 		TEST(ports_of_this_host_come_back_under_their_number),
 		TEST(port_that_somebody_took_meanwhile_is_another_one),
+		TEST(a_port_that_is_taken_here_is_named),
 		TEST(question_about_a_death_ends_when_it_is_told_to),
+		TEST(a_sandbox_is_dead_when_it_is_and_not_when_a_wait_is_answered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
