@@ -161,7 +161,10 @@ int sba_guest_channel(struct sba_sandbox *s, struct sba_until until, struct sba_
 {
 	struct sba_channel *c = NULL;
 	struct sba_channel_hello hello;
-	int rc = open_channel(s, until, &hello, &c, err);
+	int rc = sba_sandbox_check_whole(s, err);
+	if (rc < 0)
+		return rc;
+	rc = open_channel(s, until, &hello, &c, err);
 	/* Once: what is not ours after that is somebody else's doing. */
 	if (hello.protocol && sba_channel_hello_order(&hello) < 0) {
 		sba_channel_close(c);

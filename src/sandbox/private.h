@@ -56,7 +56,7 @@ struct sba_sandbox {
 };
 
 /* SBA_EBROKEN where one half of it was missing when the handle was opened: it is being
- * made, or it is ending, and why is told. SBA_EREFUSED: one of the pool. */
+ * made, or it is ending, and why is told; or it is paused. SBA_EREFUSED: one of the pool. */
 int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err) SBA_MUST_CHECK;
 
 /* sba_sandbox_check_alive() that goes on no longer than `until`. */

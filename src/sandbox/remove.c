@@ -124,6 +124,17 @@ static int half_of_one(const struct sba_sandbox *s, struct sba_error *err)
 		"remove it:  sandbox-agent rm %s", s->info.name);
 }
 
+/* As it is now: it may have been let go on since the handle was opened. */
+static bool is_paused(const struct sba_sandbox *s)
+{
+	SBA_JSON json_t *j = NULL;
+	return strcmp(s->info.state, "paused") == 0 &&
+	       sba_container_inspect(s->engine, s->container,
+				     sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j,
+				     NULL) == 0 &&
+	       sba_json_bool(j, "State.Paused", false);
+}
+
 int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
 {
 	if (strcmp(s->info.state, "ready") == 0)
@@ -132,7 +143,14 @@ int sba_sandbox_check_whole(const struct sba_sandbox *s, struct sba_error *err)
 					 "sandbox '%s' is one of the pool: nobody's yet",
 					 s->info.name),
 				"run and up claim one, pool drain ends them");
-	return (*s->container && *s->sidecar) || s->backend ? 0 : half_of_one(s, err);
+	if (s->backend)
+		return 0;
+	if (!*s->container || !*s->sidecar)
+		return half_of_one(s, err);
+	if (!is_paused(s))
+		return 0;
+	return sba_hint(err, sba_fail(err, SBA_EBROKEN, "sandbox '%s' is paused", s->info.name),
+			"go on with it:  docker unpause %s-%s", s->info.prefix, s->info.name);
 }
 
 static int is_running(struct sba_sandbox *s, const char *id, struct sba_until until,

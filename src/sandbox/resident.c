@@ -119,5 +119,9 @@ int sba_sandbox_find_agent(struct sba_sandbox *s, struct sba_error *err)
 		rc = check(j, &why);
 	if (rc == 0)
 		take_in(s, j);
-	return rc < 0 ? sba_fail(err, rc, "sandbox '%s': %s", s->info.name, why.text) : 0;
+	if (rc < 0 && rc != SBA_EBROKEN)
+		return sba_fail(err, rc, "sandbox '%s': %s", s->info.name, why.text);
+	if (rc < 0 && err)
+		*err = why; /* which names it */
+	return rc;
 }

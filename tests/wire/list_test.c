@@ -204,6 +204,35 @@ static void a_main_container_alone_is_told_as_that(void **state)
 	half_is_told_as("", "main", "has lost its sidecar");
 }
 
+/* ---- paused ---- */
+
+static int check_paused(const char *container, struct sba_error *err)
+{
+	struct world w = { 0 };
+	const struct fake_exchange script[] = {
+		{ .path = "/containers/main/json ", .answer = json(&w, container) },
+	};
+	struct sba_sandbox s = { .container = "main",
+				 .sidecar = "side",
+				 .info = { .name = "one", .prefix = "p", .state = "paused" } };
+	begin(&w, script, SBA_ARRAY_LEN(script));
+	s.engine = w.e;
+	int rc = sba_sandbox_check_whole(&s, err);
+	end(&w);
+	return rc;
+}
+
+static void a_paused_one_is_told_as_that_until_it_goes_on(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	assert_int_equal(check_paused("{\"State\":{\"Running\":true,\"Paused\":true}}", &err),
+			 SBA_EBROKEN);
+	assert_string_equal(err.text, "sandbox 'one' is paused");
+	assert_non_null(strstr(err.hint, "unpause p-one"));
+	assert_int_equal(check_paused("{\"State\":{\"Running\":true,\"Paused\":false}}", &err), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, prepare)
 
 int main(void)
@@ -215,6 +244,7 @@ int main(void)
 		TEST(a_half_whose_other_was_killed_is_told_as_gone_with_the_reason),
 		TEST(a_sidecar_whose_sandbox_is_not_there_yet_is_told_as_being_made),
 		TEST(a_main_container_alone_is_told_as_that),
+		TEST(a_paused_one_is_told_as_that_until_it_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
