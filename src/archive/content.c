@@ -15,11 +15,6 @@ enum {
 	COPY_AT_ONCE = 1024 * SBA_MIB,
 };
 
-static bool is_zero(const char *s, size_t len)
-{
-	return s[0] == '\0' && memcmp(s, s + 1, len - 1) == 0;
-}
-
 /* How many of the bytes, in whole blocks of the file, are zero, or are not. */
 static size_t run(const char *s, size_t len, uint64_t offset, bool zero)
 {
@@ -28,7 +23,7 @@ static size_t run(const char *s, size_t len, uint64_t offset, bool zero)
 		size_t block = HOLE_BLOCK - (size_t)((offset + n) % HOLE_BLOCK);
 		if (block > len - n)
 			block = len - n;
-		if (is_zero(s + n, block) != zero)
+		if (sba_is_zero(s + n, block) != zero)
 			break;
 		n += block;
 	}

@@ -16,6 +16,7 @@ enum {
 	HEADER_MAX = 16 * SBA_TAR_BLOCK + 4 * SBA_LAND_PATH_MAX,
 	TELL_BYTES = SBA_MIB,
 	TELL_FILES = 64,
+	HOLES_MIN = SBA_MIB, /* of a file that is looked at for holes */
 };
 
 enum kind { BYTES, DIRECTORY, PATH };
@@ -44,6 +45,8 @@ struct sba_pack {
 	struct sba_buf head;
 	size_t head_at;
 	int fd;
+	uint64_t at;        /* in it */
+	bool sparse;        /* it has holes */
 	char *file;         /* its name, for errors */
 	const char *memory; /* lent by the first item */
 	uint64_t left;
@@ -282,10 +285,12 @@ static int check_holes(struct sba_pack *p, const struct sba_walk_entry *e, struc
 {
 	enum { BLOCK = 512 }; /* of st_blocks, whatever the file system's are */
 	struct stat st;
-	if (p->options.hole_max == 0 || e->type != '0' || fstat(e->fd, &st) < 0)
+	p->sparse = false;
+	if (e->type != '0' || e->size < HOLES_MIN || fstat(e->fd, &st) < 0)
 		return 0;
 	uint64_t there = (uint64_t)st.st_blocks * BLOCK;
-	if (there >= e->size || e->size - there <= p->options.hole_max)
+	p->sparse = there < e->size;
+	if (p->options.hole_max == 0 || !p->sparse || e->size - there <= p->options.hole_max)
 		return 0;
 	p->report.unfit = true;
 	return sba_fail(err, SBA_EUNSUPPORTED, "'%s': its holes would be filled", e->name);
@@ -295,6 +300,7 @@ static int start_walked(struct sba_pack *p, const struct item *i, const struct s
 			struct sba_error *err)
 {
 	p->fd = e->fd;
+	p->at = 0;
 	int rc = sba_tar_check_name(e->name, &p->options, &p->report.unfit, err);
 	if (rc == 0)
 		rc = check_holes(p, e, err);
@@ -381,11 +387,25 @@ static size_t smaller(uint64_t a, size_t b)
 	return a < b ? (size_t)a : b;
 }
 
+/* How much of a hole comes next. */
+static size_t hole_here(const struct sba_pack *p, size_t max)
+{
+	struct stat st;
+	off_t data = p->sparse ? lseek(p->fd, (off_t)p->at, SEEK_DATA) : (off_t)p->at;
+	if (data >= 0)
+		return smaller((uint64_t)data - p->at, max);
+	return errno == ENXIO && fstat(p->fd, &st) == 0 && p->at + max <= (uint64_t)st.st_size ? max
+											       : 0;
+}
+
 static ssize_t read_file(struct sba_pack *p, char *buf, size_t size, struct sba_error *err)
 {
-	ssize_t n;
+	ssize_t n = (ssize_t)hole_here(p, size);
+	memset(buf, 0, (size_t)n);
+	if (n > 0)
+		return n;
 	do {
-		n = read(p->fd, buf, size);
+		n = pread(p->fd, buf, size, (off_t)p->at);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "read '%s'", p->file);
@@ -402,6 +422,7 @@ static ssize_t read_content(struct sba_pack *p, char *buf, size_t size, struct s
 		n = read_file(p, buf, (size_t)n, err);
 		if (n < 0)
 			return n;
+		p->at += (uint64_t)n;
 	} else {
 		memcpy(buf, p->memory, (size_t)n);
 		p->memory += n;

@@ -157,6 +157,7 @@ void sba_strv_fini(struct sba_strv *v);
  * what is behind it. */
 unsigned char *sba_be_put(unsigned char *to, uint64_t n, size_t len);
 uint64_t sba_be_get(const unsigned char *from, size_t len);
+bool sba_is_zero(const void *data, size_t len); /* len > 0 */
 
 enum { SBA_SHA256_SIZE = 32, SBA_SHA256_HEX = 65, SBA_GIT_NAME = 41 };
 void sba_base64_put(struct sba_buf *b, const void *data, size_t len, bool url_alphabet);

@@ -27,6 +27,12 @@ uint64_t sba_be_get(const unsigned char *from, size_t len)
 	return n;
 }
 
+bool sba_is_zero(const void *data, size_t len)
+{
+	const char *at = data;
+	return at[0] == 0 && memcmp(at, at + 1, len - 1) == 0;
+}
+
 static const char std_alphabet[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 static const char url_alphabet_[] =

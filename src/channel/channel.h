@@ -148,12 +148,16 @@ int sba_channel_place(struct sba_channel *c, const char *path, struct sba_until 
 struct sba_channel_census {
 	uint64_t bytes, entries, sockets;
 	uint64_t longest; /* bytes of a path from the last component of what was asked for on */
+	uint64_t holes;   /* of the bytes */
+	uint64_t locked;  /* entries that the user may not read */
 };
-/* How much lies below a path: begun, and asked for when it is wanted. _end frees
- * it; names (may be NULL) gets sockets, each ended by NUL, as far as there is room. */
+/* How much lies below a path: begun, and asked for when it is wanted. _is_there: _end
+ * would not wait. _end frees it; names (may be NULL) gets sockets, each ended by NUL, as far as
+ * there is room. */
 struct sba_channel_ask;
 int sba_channel_census_begin(struct sba_channel *c, const char *path, size_t max_names,
 			     struct sba_channel_ask **ret, struct sba_error *err) SBA_MUST_CHECK;
+bool sba_channel_census_is_there(struct sba_channel_ask *a);
 int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until until,
 			   struct sba_channel_census *ret, struct sba_buf *names,
 			   struct sba_error *err) SBA_MUST_CHECK;

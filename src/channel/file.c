@@ -79,40 +79,49 @@ int sba_channel_file_open(struct sba_channel *c, const struct sba_file_request *
 	return 0;
 }
 
-/* The content into ret, unless *ret_errno says why there is none. */
-static int read_answer(struct sba_channel_stream *s, struct sba_until until, struct sba_buf *ret,
-		       uint64_t *ret_errno, struct sba_error *err)
+/* What comes until the end; SBA_ETIMEOUT can be tried again. */
+static int gather(struct sba_channel_stream *s, struct sba_until until, struct sba_buf *answer,
+		  struct sba_error *err)
 {
 	SBA_BUF struct sba_buf piece = SBA_BUF_INIT(SBA_CHANNEL_BUFFERED_MAX);
-	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(ret->max + SBA_CHANNEL_FILE_ANSWER);
 	int rc;
-	while ((rc = sba_channel_stream_take(s, &piece, until, err)) > 0 && !answer.failed)
-		sba_buf_put(&answer, piece.data, piece.len);
-	if (rc < 0)
-		return rc;
-	rc = sba_buf_check(&answer, "the guest's answer", err);
-	if (rc < 0)
-		return rc;
-	if (answer.len < SBA_CHANNEL_FILE_ANSWER)
+	while ((rc = sba_channel_stream_take(s, &piece, until, err)) > 0 && !answer->failed)
+		sba_buf_put(answer, piece.data, piece.len);
+	return rc < 0 ? rc : sba_buf_check(answer, "the guest's answer", err);
+}
+
+/* The content into ret, unless *ret_errno says why there is none. */
+static int open_answer(struct sba_buf *answer, struct sba_buf *ret, uint64_t *ret_errno,
+		       struct sba_error *err)
+{
+	if (answer->len < SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
-	const unsigned char *head = (const unsigned char *)answer.data;
+	const unsigned char *head = (const unsigned char *)answer->data;
 	*ret_errno = sba_be_get(head, 4);
-	if (sba_be_get(head + 4, 8) != answer.len - SBA_CHANNEL_FILE_ANSWER)
+	if (sba_be_get(head + 4, 8) != answer->len - SBA_CHANNEL_FILE_ANSWER)
 		return sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
-	sba_buf_drop(&answer, SBA_CHANNEL_FILE_ANSWER);
-	sba_buf_put(ret, answer.data, answer.len);
+	sba_buf_drop(answer, SBA_CHANNEL_FILE_ANSWER);
+	sba_buf_put(ret, answer->data, answer->len);
 	return sba_buf_check(ret, "content", err);
+}
+
+static int judge_answer(const struct sba_file_request *q, uint64_t e, int rc, struct sba_error *err)
+{
+	if (rc < 0)
+		return sba_wrap(err, rc, "%s '%.256s'", q->what, q->path);
+	return e ? sba_file_refused(q->what, q->path, e, err) : 0;
 }
 
 int sba_file_answer(struct sba_channel_stream *take_s, const struct sba_file_request *q,
 		    struct sba_until until, struct sba_buf *ret, struct sba_error *err)
 {
+	SBA_BUF struct sba_buf answer = SBA_BUF_INIT(ret->max + SBA_CHANNEL_FILE_ANSWER);
 	uint64_t e = 0;
-	int rc = read_answer(take_s, until, ret, &e, err);
+	int rc = gather(take_s, until, &answer, err);
+	if (rc == 0)
+		rc = open_answer(&answer, ret, &e, err);
 	sba_channel_stream_close(take_s);
-	if (rc < 0)
-		return sba_wrap(err, rc, "%s '%.256s'", q->what, q->path);
-	return e ? sba_file_refused(q->what, q->path, e, err) : 0;
+	return judge_answer(q, e, rc, err);
 }
 
 static int ask(struct sba_channel *c, const struct sba_file_request *q, struct sba_until until,
@@ -188,7 +197,15 @@ struct sba_channel_ask {
 	struct sba_channel_stream *stream;
 	struct sba_file_request request;
 	char *path;
+	struct sba_buf come; /* of the answer */
 };
+
+static void ask_free(struct sba_channel_ask *a)
+{
+	free(a->path);
+	sba_buf_fini(&a->come);
+	free(a);
+}
 
 int sba_channel_census_begin(struct sba_channel *c, const char *path, size_t max_names,
 			     struct sba_channel_ask **ret, struct sba_error *err)
@@ -204,15 +221,20 @@ int sba_channel_census_begin(struct sba_channel *c, const char *path, size_t max
 		.size = max_names + SBA_CHANNEL_FILE_CENSUS,
 		.what = "look through",
 	};
+	sba_buf_init(&a->come, (size_t)a->request.size + SBA_CHANNEL_FILE_ANSWER);
 	int rc = sba_channel_file_open(c, &a->request, sba_until_in(SBA_TRANSFER_STALL_MS),
 				       &a->stream, err);
 	if (rc < 0) {
-		free(a->path);
-		free(a);
+		ask_free(a);
 		return rc;
 	}
 	*ret = a;
 	return 0;
+}
+
+bool sba_channel_census_is_there(struct sba_channel_ask *a)
+{
+	return gather(a->stream, sba_until_in(0), &a->come, NULL) != SBA_ETIMEOUT;
 }
 
 int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until until,
@@ -220,9 +242,13 @@ int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until unti
 			   struct sba_error *err)
 {
 	SBA_BUF struct sba_buf answer = SBA_BUF_INIT((size_t)take_a->request.size);
-	int rc = sba_file_answer(take_a->stream, &take_a->request, until, &answer, err);
-	free(take_a->path);
-	free(take_a);
+	uint64_t e = 0;
+	int rc = gather(take_a->stream, until, &take_a->come, err);
+	if (rc == 0)
+		rc = open_answer(&take_a->come, &answer, &e, err);
+	sba_channel_stream_close(take_a->stream);
+	rc = judge_answer(&take_a->request, e, rc, err);
+	ask_free(take_a);
 	if (rc == 0 && answer.len < SBA_CHANNEL_FILE_CENSUS)
 		rc = sba_fail(err, SBA_EPROTO, "the guest's answer is cut");
 	if (rc < 0)
@@ -233,6 +259,8 @@ int sba_channel_census_end(struct sba_channel_ask *take_a, struct sba_until unti
 		.entries = sba_be_get(at + 8, 8),
 		.sockets = sba_be_get(at + 16, 8),
 		.longest = sba_be_get(at + 24, 8),
+		.holes = sba_be_get(at + 32, 8),
+		.locked = sba_be_get(at + 40, 8),
 	};
 	/* Its last byte is a NUL that ends a name, or there is none. */
 	if (names && answer.data[answer.len - 1] == '\0' && answer.len > SBA_CHANNEL_FILE_CENSUS)

@@ -34,7 +34,7 @@
 
 /* A build for the tests says another one. */
 #ifndef SBA_PROTOCOL_VERSION
-#define SBA_PROTOCOL_VERSION 3
+#define SBA_PROTOCOL_VERSION 4
 #endif
 
 /* Where the guest stands inside every sandbox, and in the sidecar's image: there
@@ -178,14 +178,15 @@ enum {
 	SBA_CHANNEL_FILE_STAT = 28,
 	/* A place's answer: a stat, enum sba_place_flag (1), the real path. */
 	SBA_CHANNEL_FILE_PLACE = SBA_CHANNEL_FILE_STAT + 1,
-	/* A census's answer: bytes, entries, sockets, the longest path (8 each), then names
-	 * of sockets. */
-	SBA_CHANNEL_FILE_CENSUS = 32,
+	/* A census's answer: bytes, entries, sockets, the longest path, bytes in holes, what
+	 * the user may not read (8 each), then names of sockets. */
+	SBA_CHANNEL_FILE_CENSUS = 48,
 	/* What follows a request to write: uid, gid (4 each), time in ns (8); all ones:
 	 * none given. */
 	SBA_CHANNEL_FILE_DRESS = 16,
 	SBA_CHANNEL_PART_HEAD = 4,
 	SBA_CHANNEL_PART_MAX = 64 * 1024,
+	SBA_CHANNEL_PART_ZEROS = 8,
 	/* The last part of the guest: errno (4), files kept (8), text. */
 	SBA_CHANNEL_PART_END = 12,
 	/* What follows a request for changes: see below. */
@@ -297,6 +298,7 @@ enum sba_channel_file_op {
 enum sba_part_kind {
 	SBA_PART_GO = 'g',    /* guest: ready. PUT: enum sba_place_flag (1), the staging folder */
 	SBA_PART_DATA = 'd',  /* content, or bytes of a tar */
+	SBA_PART_ZEROS = 'z', /* of a tar, the same: so many bytes of zero (8) */
 	SBA_PART_NOTE = 'n',  /* guest: an entry is left out: enum sba_note (1), its name */
 	SBA_PART_AGAIN = 'a', /* guest: nothing has arrived in the staging folder: send it here */
 	SBA_PART_END = 'e',   /* host: all has been sent; guest: the outcome */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ZEROS_MAX = 1024 * SBA_MIB }; /* told of at once */
+
 /* ---- a stream of parts ---- */
 
 struct parts {
@@ -179,20 +181,44 @@ static int put_part(struct parts *p, enum sba_part_kind kind, const void *data, 
 	return stalled(p, rc, err);
 }
 
+static int put_zeros(struct parts *p, uint64_t *zeros, struct sba_error *err)
+{
+	unsigned char count[SBA_CHANNEL_PART_ZEROS];
+	uint64_t n = *zeros;
+	sba_be_put(count, n, sizeof(count));
+	*zeros = 0;
+	return n ? put_part(p, SBA_PART_ZEROS, count, sizeof(count), err) : 0;
+}
+
+/* Zeros of a tar are gathered. */
+static int put_piece(struct parts *p, const void *data, size_t len, uint64_t *zeros,
+		     struct sba_error *err)
+{
+	if (p->into && sba_is_zero(data, len)) {
+		*zeros += len;
+		return *zeros < ZEROS_MAX ? sba_until_check(p->until, err)
+					  : put_zeros(p, zeros, err);
+	}
+	int rc = put_zeros(p, zeros, err);
+	return rc < 0 ? rc : put_part(p, SBA_PART_DATA, data, len, err);
+}
+
 /* All that the source has, and the word that this was it. */
 static int put_source(struct parts *p, sba_channel_source_fn *source, void *user,
 		      struct sba_error *err)
 {
 	SBA_FREE char *data = malloc(SBA_CHANNEL_PART_MAX);
+	uint64_t zeros = 0;
 	ssize_t n;
 	if (!data)
 		return sba_fail_nomem(err);
 	while ((n = source(user, data, SBA_CHANNEL_PART_MAX, err)) > 0) {
-		int rc = put_part(p, SBA_PART_DATA, data, (size_t)n, err);
+		int rc = put_piece(p, data, (size_t)n, &zeros, err);
 		if (rc < 0)
 			return rc;
 	}
-	return n < 0 ? (int)n : put_part(p, SBA_PART_END, NULL, 0, err);
+	int rc = n < 0 ? (int)n : put_zeros(p, &zeros, err);
+	return rc < 0 ? rc : put_part(p, SBA_PART_END, NULL, 0, err);
 }
 
 static int unexpected(const struct parts *p, const struct part *part, struct sba_error *err)
@@ -306,6 +332,7 @@ struct sba_channel_tar {
 	struct parts parts;
 	struct sba_channel_tar_options options;
 	struct part part; /* what is left of a part of data */
+	uint64_t zeros;   /* instead of it */
 	bool ended;
 };
 
@@ -379,15 +406,28 @@ static int take_note(struct sba_channel_tar *t, struct sba_error *err)
 	return 0;
 }
 
+static int take_zeros(struct sba_channel_tar *t, struct sba_error *err)
+{
+	unsigned char count[SBA_CHANNEL_PART_ZEROS];
+	int rc = t->part.len == sizeof(count) ? take(&t->parts, count, sizeof(count), err)
+					      : cut(&t->parts, err);
+	t->part.len = 0;
+	if (rc == 0)
+		t->zeros = sba_be_get(count, sizeof(count));
+	return rc;
+}
+
 /* Until there is data, or the end. */
 static int next_data(struct sba_channel_tar *t, struct sba_error *err)
 {
-	while (t->part.len == 0 && !t->ended) {
+	while (t->part.len == 0 && t->zeros == 0 && !t->ended) {
 		int rc = take_head(&t->parts, &t->part, err);
 		if (rc < 0)
 			return rc;
 		if (t->part.kind == SBA_PART_NOTE) {
 			rc = take_note(t, err);
+		} else if (t->part.kind == SBA_PART_ZEROS) {
+			rc = take_zeros(t, err);
 		} else if (t->part.kind == SBA_PART_END) {
 			rc = take_end(&t->parts, t->part.len, NULL, err);
 			t->ended = true;
@@ -403,12 +443,26 @@ static int next_data(struct sba_channel_tar *t, struct sba_error *err)
 	return 0;
 }
 
+/* Nothing is waited for, so nobody else looks at the clock. */
+static ssize_t read_zeros(struct sba_channel_tar *t, void *buf, size_t size, struct sba_error *err)
+{
+	int rc = stalled(&t->parts, sba_until_check(t->parts.until, err), err);
+	size_t n = t->zeros < size ? (size_t)t->zeros : size;
+	if (rc < 0)
+		return rc;
+	memset(buf, 0, n);
+	t->zeros -= n;
+	return (ssize_t)n;
+}
+
 ssize_t sba_channel_tar_read(struct sba_channel_tar *t, void *buf, size_t size,
 			     struct sba_error *err)
 {
 	int rc = next_data(t, err);
 	if (rc < 0 || t->ended)
 		return rc;
+	if (t->zeros > 0)
+		return read_zeros(t, buf, size, err);
 	rc = await_bytes(&t->parts, err);
 	if (rc <= 0)
 		return rc < 0 ? rc : cut(&t->parts, err);

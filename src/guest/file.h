@@ -19,6 +19,7 @@ enum {
 	SBA_FILE_STEP = 64 * 1024,
 	SBA_FILE_NAME_MAX = 32 * 1024, /* a path within a tree */
 	SBA_FILE_DEPTH_MAX = 1024,
+	SBA_FILE_ZEROS_MAX = 1024 * 1024 * 1024,   /* told of at once */
 	SBA_FILE_SYNTHETIC_MAX = 16 * 1024 * 1024, /* of a file that does not know its size */
 	SBA_FILE_SWEEP_MAX = 65536,                /* names looked at for old staging folders */
 	SBA_FILE_CONTENT_MAX = 64 * 1024 * 1024,   /* of one file, sent with its change */
@@ -62,6 +63,7 @@ uint8_t *sba_file_put_stat(uint8_t *to, const struct stat *stat);
 
 bool sba_file_read_whole(int fd, void *to, size_t len);
 bool sba_file_write_whole(int fd, const void *from, size_t len);
+bool sba_file_is_zero(const uint8_t *data, size_t len);
 /* Never waits for a fifo, follows no magic link. */
 int sba_session_file_open(const char *path, uint64_t flags);
 /* Makes the directories above the last component. 0 or an errno. */
@@ -78,13 +80,17 @@ struct sba_file_part {
 bool sba_file_part_read(struct sba_file_part *ret);
 bool sba_file_part_write(uint8_t kind, const void *data, size_t len);
 
-/* Bytes gathered into parts of data, full ones but the last. */
+/* Bytes gathered into parts of data, full ones but the last. Whole parts of zeros become
+ * a number. */
 struct sba_file_out {
 	size_t have;
+	uint64_t zeros; /* before them */
 	uint8_t part[SBA_CHANNEL_PART_MAX];
 };
 /* False when the host is gone. */
 bool sba_file_out_put(struct sba_file_out *out, const void *data, size_t len);
+/* What has been put into the part itself, which is full. */
+bool sba_file_out_full(struct sba_file_out *out);
 bool sba_file_out_flush(struct sba_file_out *out);
 
 /* The last part: the outcome. Returns the exit code. */

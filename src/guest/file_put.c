@@ -125,7 +125,7 @@ static int receive(const struct put *put, const char **ret_name)
 		if (!sba_file_part_write(SBA_PART_AGAIN, "", 0) || !sba_file_part_read(&part))
 			return ECANCELED;
 	}
-	if (part.kind == SBA_PART_DATA)
+	if (part.kind == SBA_PART_DATA || part.kind == SBA_PART_ZEROS)
 		return sba_file_unpack(put->stage_fd, &part, ret_name);
 	return part.kind == SBA_PART_END ? 0 : EPROTO;
 }

@@ -197,7 +197,7 @@ static int put_file(struct tar *tar, int fd, uint64_t size)
 			return got < 0 ? errno : EIO;
 		out->have += (size_t)got;
 		left -= (uint64_t)got;
-		if (out->have == sizeof(out->part) && !sba_file_out_flush(out))
+		if (out->have == sizeof(out->part) && !sba_file_out_full(out))
 			return ECANCELED;
 	}
 	return put_padding(tar, size);

@@ -81,7 +81,7 @@ void sba_file_remove(int dir_fd, const char *leaf)
 /* ---- measuring ---- */
 
 struct census {
-	uint64_t bytes, entries, sockets, longest;
+	uint64_t bytes, entries, sockets, longest, holes, locked;
 	uint64_t max; /* of the names */
 	int depth;
 	struct sba_file_name name;
@@ -105,14 +105,28 @@ static void count_below(struct census *census, int dir_fd, const char *leaf)
 {
 	int fd = sba_file_open_dir(dir_fd, leaf);
 
-	if (fd < 0)
+	if (fd < 0) {
+		census->locked++;
 		return;
+	}
 	if (census->depth < SBA_FILE_DEPTH_MAX) {
 		census->depth++;
 		sba_file_each(fd, count, census);
 		census->depth--;
 	}
 	close(fd);
+}
+
+static void count_file(struct census *census, int dir_fd, const char *leaf, const struct stat *stat)
+{
+	enum { BLOCK = 512, ANYBODY = 0444 };
+	uint64_t size = (uint64_t)stat->st_size, there = (uint64_t)stat->st_blocks * BLOCK;
+
+	census->bytes += size;
+	if (size > there)
+		census->holes += size - there;
+	if ((stat->st_mode & ANYBODY) != ANYBODY && faccessat(dir_fd, leaf, R_OK, 0) < 0)
+		census->locked++;
 }
 
 /* What cannot be looked at counts for nothing. */
@@ -129,7 +143,7 @@ static int count(void *user, int dir_fd, const char *leaf)
 	if (census->name.len > census->longest)
 		census->longest = census->name.len;
 	if (S_ISREG(stat.st_mode))
-		census->bytes += (uint64_t)stat.st_size;
+		count_file(census, dir_fd, leaf, &stat);
 	else if (S_ISSOCK(stat.st_mode))
 		add_socket(census);
 	else if (S_ISDIR(stat.st_mode))
@@ -170,6 +184,7 @@ int sba_file_serve_census(const struct sba_file_request *request, struct sba_fil
 	count(&census, fd, slash + 1);
 	to = sba_file_put(ret->data, census.bytes, 8);
 	to = sba_file_put(sba_file_put(to, census.entries, 8), census.sockets, 8);
-	sba_file_put(to, census.longest, 8);
+	to = sba_file_put(sba_file_put(to, census.longest, 8), census.holes, 8);
+	sba_file_put(to, census.locked, 8);
 	return 0;
 }

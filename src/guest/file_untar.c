@@ -37,7 +37,8 @@ struct later {
 struct untar {
 	int dir_fd;
 	struct sba_file_part *part;
-	size_t at; /* of what has been taken of part */
+	size_t at;      /* of what has been taken of part */
+	uint64_t zeros; /* instead of it, not yet taken */
 	char name[SBA_FILE_NAME_MAX];
 	char link[SBA_FILE_NAME_MAX];
 	bool pax_name, pax_link, pax_size;
@@ -49,26 +50,37 @@ struct untar {
 
 /* ---- bytes in ---- */
 
-/* At least one byte of the stream is in part; ENODATA at its end. */
-static int fill(struct untar *untar)
+/* The part that has come. */
+static int accept_part(struct untar *untar)
 {
-	while (untar->at == untar->part->len) {
-		if (untar->part->kind == SBA_PART_END)
-			return ENODATA;
-		untar->at = 0;
-		if (!sba_file_part_read(untar->part))
-			return ECANCELED;
-		if (untar->part->kind == SBA_PART_END)
-			return ENODATA;
-		if (untar->part->kind != SBA_PART_DATA)
-			return EPROTO;
+	const struct sba_file_part *part = untar->part;
+
+	untar->at = 0;
+	if (part->kind == SBA_PART_ZEROS && part->len == SBA_CHANNEL_PART_ZEROS) {
+		untar->zeros = sba_file_get(part->data, part->len);
+		untar->at = part->len;
+		return 0;
 	}
-	return 0;
+	if (part->kind == SBA_PART_END)
+		return ENODATA;
+	return part->kind == SBA_PART_DATA ? 0 : EPROTO;
 }
 
-static bool is_zero(const uint8_t *data, size_t len)
+/* At least one byte of the stream is there; ENODATA at its end. */
+static int fill(struct untar *untar)
 {
-	return data[0] == 0 && memcmp(data, data + 1, len - 1) == 0;
+	while (untar->at == untar->part->len && untar->zeros == 0) {
+		int error;
+
+		if (untar->part->kind == SBA_PART_END)
+			return ENODATA;
+		if (!sba_file_part_read(untar->part))
+			return ECANCELED;
+		error = accept_part(untar);
+		if (error)
+			return error;
+	}
+	return 0;
 }
 
 /* Zeros are left out: the file is set to its size in the end. */
@@ -77,10 +89,11 @@ static bool write_sparse(int fd, const uint8_t *data, size_t len)
 	enum { HOLE = 4096 };
 
 	while (len > 0) {
-		bool zero = is_zero(data, len < HOLE ? len : HOLE);
+		bool zero = sba_file_is_zero(data, len < HOLE ? len : HOLE);
 		size_t n = 0;
 
-		while (n < len && is_zero(data + n, len - n < HOLE ? len - n : HOLE) == zero)
+		while (n < len &&
+		       sba_file_is_zero(data + n, len - n < HOLE ? len - n : HOLE) == zero)
 			n += len - n < HOLE ? len - n : HOLE;
 		if (zero ? lseek(fd, (off_t)n, SEEK_CUR) < 0 : !sba_file_write_whole(fd, data, n))
 			return false;
@@ -90,23 +103,43 @@ static bool write_sparse(int fd, const uint8_t *data, size_t len)
 	return true;
 }
 
+static int take_zeros(struct untar *untar, uint8_t *to, int fd, size_t len)
+{
+	if (to)
+		memset(to, 0, len);
+	else if (fd >= 0 && lseek(fd, (off_t)len, SEEK_CUR) < 0)
+		return errno;
+	untar->zeros -= len;
+	return 0;
+}
+
+static int take_data(struct untar *untar, uint8_t *to, int fd, size_t len)
+{
+	const uint8_t *from = untar->part->data + untar->at;
+
+	if (to)
+		memcpy(to, from, len);
+	else if (fd >= 0 && !write_sparse(fd, from, len))
+		return errno;
+	untar->at += len;
+	return 0;
+}
+
 /* Exactly len bytes, to memory, to a file, or to nowhere. */
 static int take(struct untar *untar, uint8_t *to, int fd, uint64_t len)
 {
 	while (len > 0) {
 		int error = fill(untar);
-		size_t have = untar->part->len - untar->at;
-		size_t step = len < have ? (size_t)len : have;
+		uint64_t have = untar->zeros ? untar->zeros : untar->part->len - untar->at;
+		size_t step = (size_t)(len < have ? len : have);
 
+		if (!error)
+			error = untar->zeros ? take_zeros(untar, to, fd, step)
+					     : take_data(untar, to, fd, step);
 		if (error)
 			return error;
-		if (to) {
-			memcpy(to, untar->part->data + untar->at, step);
+		if (to)
 			to += step;
-		} else if (fd >= 0 && !write_sparse(fd, untar->part->data + untar->at, step)) {
-			return errno;
-		}
-		untar->at += step;
 		len -= step;
 	}
 	return 0;
@@ -333,7 +366,7 @@ static int one(struct untar *untar, bool *ret_end)
 
 	if (error)
 		return error == ENODATA ? EPROTO : error;
-	*ret_end = is_zero(block, BLOCK);
+	*ret_end = sba_file_is_zero(block, BLOCK);
 	if (*ret_end)
 		return 0;
 	if (block[OFFSET_TYPE] == 'x')
@@ -355,17 +388,19 @@ int sba_file_unpack(int dir_fd, struct sba_file_part *part, const char **ret_nam
 {
 	static struct untar untar;
 	bool end = false;
-	int error = 0;
+	int error;
 
 	memset(&untar, 0, sizeof(untar));
 	untar.dir_fd = dir_fd;
 	untar.part = part;
 	*ret_name = untar.name;
+	error = accept_part(&untar);
 	while (!error && !end)
 		error = one(&untar, &end);
 	/* The rest of the trailer, up to the host's word that this was all. */
 	while (!error) {
 		untar.at = untar.part->len;
+		untar.zeros = 0;
 		error = fill(&untar);
 	}
 	error = error == ENODATA ? settle(&untar) : error;

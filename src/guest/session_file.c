@@ -118,12 +118,39 @@ bool sba_file_part_write(uint8_t kind, const void *data, size_t len)
 	return sba_file_write_whole(STDOUT_FILENO, part, SBA_CHANNEL_PART_HEAD + len);
 }
 
+bool sba_file_is_zero(const uint8_t *data, size_t len)
+{
+	return data[0] == 0 && memcmp(data, data + 1, len - 1) == 0;
+}
+
+static bool out_zeros(struct sba_file_out *out)
+{
+	uint8_t count[SBA_CHANNEL_PART_ZEROS];
+	bool none = out->zeros == 0;
+
+	sba_file_put(count, out->zeros, sizeof(count));
+	out->zeros = 0;
+	return none || sba_file_part_write(SBA_PART_ZEROS, count, sizeof(count));
+}
+
 bool sba_file_out_flush(struct sba_file_out *out)
 {
-	bool sent = out->have == 0 || sba_file_part_write(SBA_PART_DATA, out->part, out->have);
+	bool sent = out_zeros(out);
 
+	if (sent && out->have > 0)
+		sent = sba_file_part_write(SBA_PART_DATA, out->part, out->have);
 	out->have = 0;
 	return sent;
+}
+
+bool sba_file_out_full(struct sba_file_out *out)
+{
+	if (!sba_file_is_zero(out->part, out->have))
+		return sba_file_out_flush(out);
+	out->zeros += out->have;
+	out->have = 0;
+	/* The host wants to see that something moves. */
+	return out->zeros < SBA_FILE_ZEROS_MAX || out_zeros(out);
 }
 
 bool sba_file_out_put(struct sba_file_out *out, const void *data, size_t len)
@@ -138,7 +165,7 @@ bool sba_file_out_put(struct sba_file_out *out, const void *data, size_t len)
 		out->have += step;
 		from += step;
 		len -= step;
-		if (out->have == sizeof(out->part) && !sba_file_out_flush(out))
+		if (out->have == sizeof(out->part) && !sba_file_out_full(out))
 			return false;
 	}
 	return true;

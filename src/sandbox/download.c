@@ -16,6 +16,8 @@ enum {
 	NAMES_MAX = 64 * SBA_KIB, /* of sockets */
 	TOTAL_MS = 2 * 1000,      /* to find out how much there is */
 	SOCKETS_MS = 5 * 1000,
+	TOLD_MAX = 256 * SBA_KIB, /* of names that have been told */
+	HOLES_MIN = 64 * SBA_MIB, /* that are worth while to ask the guest */
 };
 
 /* ---- what lands ---- */
@@ -28,8 +30,10 @@ struct download {
 	uint64_t refused; /* what no tar tells */
 	bool unread;      /* what was asked for: its user may not read it */
 	struct sba_channel_ask *census;
-	bool beyond; /* there are paths that the engine does not open */
-	bool again;  /* it comes a second time, by the guest */
+	bool beyond;         /* there are paths that the engine does not open */
+	bool sparse;         /* most of it is holes, which the engine sends as zeros */
+	bool again;          /* it comes a second time, by the guest */
+	struct sba_buf told; /* names of what was refused, each with its NUL */
 };
 
 static bool is_beyond(const struct sba_tar_way *w, uint64_t name_len)
@@ -38,13 +42,23 @@ static bool is_beyond(const struct sba_tar_way *w, uint64_t name_len)
 	return above + name_len >= PATH_MAX;
 }
 
+static bool was_told(const struct download *d, const char *name)
+{
+	for (size_t at = 0; d->again && at < d->told.len; at += strlen(d->told.data + at) + 1) {
+		if (strcmp(d->told.data + at, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Once, though it may come twice. */
 static void tell_refused(struct download *d, const char *name, enum sba_refusal why)
 {
-	/* The engine's tar has told of the others before. */
-	if (d->again && why != SBA_REFUSED_UNREADABLE && !is_beyond(d->way, strlen(name)))
+	if (!d->options || !d->options->refused || was_told(d, name))
 		return;
-	if (d->options && d->options->refused)
-		d->options->refused(d->options->user, name, why);
+	if (!d->again && d->told.len + strlen(name) < d->told.max)
+		sba_buf_put(&d->told, name, strlen(name) + 1);
+	d->options->refused(d->options->user, name, why);
 }
 
 static void on_refused(void *user, const char *name, enum sba_refusal why)
@@ -79,21 +93,23 @@ static void end_census(struct download *d, struct sba_until until)
 	d->total = all.bytes;
 	d->refused += all.sockets;
 	d->beyond = is_beyond(d->way, all.longest);
+	d->sparse = all.holes >= HOLES_MIN && all.holes > all.bytes / 2 && all.locked == 0;
 	for (size_t at = 0; at < names.len; at += strlen(names.data + at) + 1)
 		tell_refused(d, names.data + at, SBA_REFUSED_SOCKET);
 }
 
-/* An engine's tar does not tell of sockets, nor how much is to come: the guest
- * does, meanwhile, or first where somebody looks on. */
+/* An engine's tar does not tell of sockets, of holes, nor how much is to come: the guest
+ * does, meanwhile, or first where somebody looks on, or a file is large. */
 static void begin_census(struct download *d)
 {
 	const struct sba_tar_way *w = d->way;
 	d->total = S_ISREG(w->mode) ? w->size : 0;
-	if (!w->channel || w->by_guest || !S_ISDIR(w->mode))
+	bool file = !S_ISDIR(w->mode);
+	if (!w->channel || w->by_guest || (file && w->size < HOLES_MIN))
 		return;
 	if (sba_channel_census_begin(w->channel, w->path, NAMES_MAX, &d->census, NULL) < 0)
 		d->census = NULL;
-	if (d->options && d->options->progress)
+	if (file || (d->options && d->options->progress))
 		end_census(d, sba_until_in(TOTAL_MS));
 }
 
@@ -118,14 +134,19 @@ static int final_name(const char *name, const char *host_path, bool contents, st
 
 /* Docker (20.10 at least) leaves out without a word what lies too deep to be opened by
  * its whole path. */
+static bool is_better_by_guest(const struct download *d)
+{
+	return (d->beyond || d->sparse) && !d->again;
+}
+
 static ssize_t read_way(void *user, void *buf, size_t size, struct sba_error *err)
 {
 	struct download *d = user;
-	ssize_t n = d->beyond && !d->again ? 0 : sba_tar_way_read(d->way, buf, size, err);
-	if (n == 0)
+	ssize_t n = is_better_by_guest(d) ? 0 : sba_tar_way_read(d->way, buf, size, err);
+	if (n == 0 || (d->census && sba_channel_census_is_there(d->census)))
 		end_census(d, sba_until_in(SOCKETS_MS));
-	return n == 0 && d->beyond && !d->again
-		       ? sba_fail(err, SBA_EUNSUPPORTED, "there are paths too long for the engine")
+	return n >= 0 && is_better_by_guest(d)
+		       ? sba_fail(err, SBA_EUNSUPPORTED, "the engine is not up to it")
 		       : n;
 }
 
@@ -167,7 +188,7 @@ static int come(struct download *d, const struct sba_tar_find *f, const char *de
 {
 	begin_census(d);
 	int rc = land(d, dest, report, err);
-	if (rc < 0 && d->beyond) {
+	if (rc < 0 && is_better_by_guest(d)) {
 		rc = open_again(d, f, until, err);
 		if (rc == 0)
 			rc = land(d, dest, report, err);
@@ -201,7 +222,7 @@ int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *ho
 {
 	char inside[SBA_INSIDE_PATH_MAX];
 	SBA_BUF struct sba_buf dest = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
-	struct download d = { .s = s, .options = o };
+	struct download d = { .s = s, .options = o, .told = SBA_BUF_INIT(TOLD_MAX) };
 	const struct sba_tar_find find = {
 		.path = inside, .contents = o && o->contents, .note = on_note, .user = &d
 	};
@@ -216,6 +237,7 @@ int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *ho
 	if (rc == 0)
 		rc = come(&d, &find, dest.data, until, &report, err);
 	sba_tar_way_close(d.way);
+	sba_buf_fini(&d.told);
 	if (rc < 0)
 		return sba_wrap(err, rc, "copy %s:%s to '%s'", s->info.name, inside, dest.data);
 	if (ret_report)
@@ -228,7 +250,7 @@ int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_
 			     struct sba_error *err)
 {
 	char inside[SBA_INSIDE_PATH_MAX];
-	struct download d = { .s = s, .options = o };
+	struct download d = { .s = s, .options = o, .told = SBA_BUF_INIT(TOLD_MAX) };
 	const struct sba_tar_find find = {
 		.path = inside,
 		.contents = o && o->contents,
@@ -245,11 +267,12 @@ int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_
 		return (int)n;
 	begin_census(&d);
 	end_census(&d, sba_until_in(TOTAL_MS));
-	if (d.beyond)
+	if (is_better_by_guest(&d))
 		n = open_again(&d, &find, until, err);
 	while (n >= 0 && (n = read_way(&d, piece, 64 * (size_t)SBA_KIB, err)) > 0)
 		n = write(user, piece, (size_t)n, err);
 	sba_tar_way_close(d.way);
 	end_census(&d, sba_until_in(0));
+	sba_buf_fini(&d.told);
 	return n < 0 ? sba_wrap(err, (int)n, "read %s:%s", s->info.name, inside) : 0;
 }

@@ -43,6 +43,18 @@ static void put_part(int fd, uint8_t kind, const uint8_t *data, size_t len)
 	must(sba_file_write_whole(fd, head, sizeof(head)) && sba_file_write_whole(fd, data, len));
 }
 
+static void put_piece(int fd, const uint8_t *data, size_t len)
+{
+	uint8_t count[SBA_CHANNEL_PART_ZEROS];
+
+	if (!sba_file_is_zero(data, len)) {
+		put_part(fd, SBA_PART_DATA, data, len);
+		return;
+	}
+	sba_file_put(count, len, sizeof(count));
+	put_part(fd, SBA_PART_ZEROS, count, sizeof(count));
+}
+
 /* As a host sends them: pieces of the size that the first byte says, and a word at the end. */
 static void give(const uint8_t *data, size_t size, size_t step)
 {
@@ -50,7 +62,7 @@ static void give(const uint8_t *data, size_t size, size_t step)
 
 	must(fd >= 0);
 	for (size_t at = 0; at < size; at += step)
-		put_part(fd, SBA_PART_DATA, data + at, step < size - at ? step : size - at);
+		put_piece(fd, data + at, step < size - at ? step : size - at);
 	put_part(fd, SBA_PART_END, data, 0);
 	must(lseek(fd, 0, SEEK_SET) == 0 && dup2(fd, STDIN_FILENO) == STDIN_FILENO);
 	close(fd);
@@ -75,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(fd >= 0);
 	give(data + 1, size - 1, 1 + (size_t)data[0] * 16);
 	must(sba_file_part_read(&part));
-	if (part.kind == SBA_PART_DATA)
+	if (part.kind != SBA_PART_END)
 		(void)!sba_file_unpack(fd, &part, &name);
 	close(fd);
 	must(nftw(root, remove_one, 16, FTW_PHYS | FTW_DEPTH) == 0);

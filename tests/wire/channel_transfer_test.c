@@ -208,6 +208,103 @@ static void zeros_that_come_become_holes(void **state)
 	assert_true(st.st_blocks <= 64);
 }
 
+struct notes {
+	unsigned n;
+	char last[256];
+	int why;
+};
+
+static void on_note(void *user, const char *name, int why)
+{
+	struct notes *notes = user;
+	notes->n++;
+	notes->why = why;
+	snprintf(notes->last, sizeof(notes->last), "%s", name);
+}
+
+static ssize_t read_tar(void *user, void *buf, size_t size, struct sba_error *e)
+{
+	return sba_channel_tar_read(user, buf, size, e);
+}
+
+static int land_from_guest(const char *path, struct notes *notes)
+{
+	const struct sba_channel_tar_options o = { path, on_note, notes };
+	struct sba_channel_tar *t;
+	world.options.source_name = "in";
+	if (sba_channel_tar_open(guest.c, &o, soon(), &t, &err) < 0)
+		fail_msg("%s", err.text);
+	int rc = sba_land(&world.options, read_tar, t, &world.report, &err);
+	sba_channel_tar_close(t);
+	return rc;
+}
+
+/* With its end of data, which lies on no border of a part. */
+static void make_sparse(const char *path, off_t hole)
+{
+	make_file(path, "begin");
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "end", 3, hole), 3);
+	close(fd);
+}
+
+static void assert_sparse(const char *path, off_t hole)
+{
+	char begin[6] = "", end[4] = "";
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, hole + 3);
+	assert_true(st.st_blocks <= 64);
+	assert_int_equal(pread(fd, begin, 5, 0), 5);
+	assert_int_equal(pread(fd, end, 3, hole), 3);
+	close(fd);
+	assert_string_equal(begin, "begin");
+	assert_string_equal(end, "end");
+}
+
+static void holes_of_a_file_stay_holes_both_ways(void **state)
+{
+	(void)state;
+	enum { HOLE = (200 << 20) + 777 };
+	char src[256], out[256];
+	struct notes notes = { 0 };
+	struct sba_pack *pack;
+	const struct sba_pack_options o = { .fixed_mtime = 1000 };
+	world_path(src, sizeof(src), "%s/work/src", world.root);
+	world_path(out, sizeof(out), "%s/work/out/f", world.root);
+	make_sparse(src, HOLE);
+	assert_int_equal(sba_pack_new(&o, &pack, &err), 0);
+	assert_int_equal(sba_pack_path(pack, "f", src, &err), 0);
+	assert_int_equal(sba_pack_bytes(pack, "g", "behind", 6, 0600, &err), 0);
+	struct sba_channel_put *p = begin_put(true, false);
+	assert_int_equal(put_pack(p, pack), 0);
+	assert_int_equal(commit(p, NULL), 0);
+	assert_sparse(in_folder("f"), HOLE);
+	assert_has("g", "behind");
+	if (land_from_guest(folder, &notes) < 0)
+		fail_msg("%s", err.text);
+	assert_sparse(out, HOLE);
+	world_assert_content(&world, "out/g", "behind");
+}
+
+static void a_census_tells_of_holes_and_comes_without_waiting(void **state)
+{
+	(void)state;
+	struct sba_channel_ask *ask = NULL;
+	struct sba_channel_census census = { 0 };
+	assert_int_equal(mkdir(folder, 0755), 0);
+	make_sparse(in_folder("f"), 100 << 20);
+	assert_int_equal(sba_channel_census_begin(guest.c, folder, 4096, &ask, &err), 0);
+	struct sba_until until = soon();
+	while (!sba_channel_census_is_there(ask))
+		assert_int_equal(sba_until_check(until, &err), 0);
+	assert_int_equal(sba_channel_census_end(ask, sba_until_in(0), &census, NULL, &err), 0);
+	assert_int_equal(census.bytes, (100 << 20) + 3);
+	assert_true(census.holes > 99 << 20 && census.holes < 100 << 20);
+	assert_int_equal(census.locked, 0);
+}
+
 static void a_census_tells_the_longest_path(void **state)
 {
 	(void)state;
@@ -319,37 +416,6 @@ static void a_write_whose_source_breaks_changes_nothing(void **state)
 
 /* ---- tars ---- */
 
-struct notes {
-	unsigned n;
-	char last[256];
-	int why;
-};
-
-static void on_note(void *user, const char *name, int why)
-{
-	struct notes *notes = user;
-	notes->n++;
-	notes->why = why;
-	snprintf(notes->last, sizeof(notes->last), "%s", name);
-}
-
-static ssize_t read_tar(void *user, void *buf, size_t size, struct sba_error *e)
-{
-	return sba_channel_tar_read(user, buf, size, e);
-}
-
-static int land_from_guest(const char *path, struct notes *notes)
-{
-	const struct sba_channel_tar_options o = { path, on_note, notes };
-	struct sba_channel_tar *t;
-	world.options.source_name = "in";
-	if (sba_channel_tar_open(guest.c, &o, soon(), &t, &err) < 0)
-		fail_msg("%s", err.text);
-	int rc = sba_land(&world.options, read_tar, t, &world.report, &err);
-	sba_channel_tar_close(t);
-	return rc;
-}
-
 static void bind_socket(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -441,6 +507,8 @@ int main(void)
 		TEST(an_engine_that_put_nothing_there_is_found_out),
 		TEST(a_tree_is_unpacked_with_modes_times_and_links),
 		TEST(zeros_that_come_become_holes),
+		TEST(holes_of_a_file_stay_holes_both_ways),
+		TEST(a_census_tells_of_holes_and_comes_without_waiting),
 		TEST(a_census_tells_the_longest_path),
 		TEST(what_is_there_is_merged_with_and_never_replaced_by_another_kind),
 		TEST(a_put_that_is_given_up_takes_everything_back),
