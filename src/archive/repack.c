@@ -209,15 +209,16 @@ static int put_entry(struct sba_repack *r, struct archive_entry *e, struct sba_e
 		.size = r->type == '0' && size > 0 ? (uint64_t)size : 0,
 		.mtime = archive_entry_mtime(e),
 	};
-	int rc = sba_tar_check_name(r->name, &r->options, &r->report.unfit, err);
-	if (rc == 0 && r->type == '5')
-		rc = sba_seen_add(&r->directories, r->name, err);
+	int rc = r->type == '5' ? sba_seen_add(&r->directories, r->name, err) : 0;
 	return rc < 0 ? rc : put_header(r, &header, err);
 }
 
+/* Its name first: engines may take minutes to make a thousand folders in each other. */
 static int put_waiting(struct sba_repack *r, struct sba_error *err)
 {
-	int rc = put_above(r, err);
+	int rc = sba_tar_check_name(r->name, &r->options, &r->report.unfit, err);
+	if (rc == 0)
+		rc = put_above(r, err);
 	return rc != 0 ? rc : put_entry(r, sba_move(&r->waiting), err);
 }
 

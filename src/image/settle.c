@@ -25,7 +25,8 @@ int sba_image_by_digest(const char *ref, const char *digest, char ret[SBA_REF_MA
 }
 
 /* Whether it was built on this engine: a builder leaves the step before as its parent,
- * what was pulled, pushed or loaded has a digest of a repository, or no parent. */
+ * what was pulled, pushed or loaded has a digest of a repository, or no parent. Podman
+ * (4.3 to 5.4) gives a digest to all, and a parent to what was pulled, too. */
 static bool is_built_here(const json_t *image)
 {
 	const char *parent = sba_json_str(image, "Parent");
@@ -35,14 +36,18 @@ static bool is_built_here(const json_t *image)
 static int refuse(const struct settling *s, const json_t *image, struct sba_error *err)
 {
 	const char *id = sba_json_str(image, "Id");
+	const char *blind = sba_engine_podman(s->engine) && !s->wanted->locked
+				    ? "Podman does not tell what was built on it: "
+				    : "";
 	int rc = sba_fail(err, SBA_EREFUSED,
 			  "image '%s' is not the one that is locked: it is %.80s, "
 			  "and the lock has %s",
 			  s->wanted->ref, id ? id : "?", s->locked);
 	return sba_image_ref_has_registry(s->wanted->ref)
-		       ? sba_hint(err, rc, "--pull always gets the locked one")
+		       ? sba_hint(err, rc, "%s--pull always gets the locked one", blind)
 		       : sba_hint(err, rc,
-				  "image load brings the locked one; image rm ends this one");
+				  "%simage load brings the locked one; image rm ends this one",
+				  blind);
 }
 
 static int take_id(const json_t *image, struct sba_image_settled *ret, struct sba_error *err)

@@ -204,6 +204,25 @@ static void a_cut_or_broken_tar_is_an_error_that_stays(void **state)
 	assert_int_equal(repack(&text, 0, &o, &out, &err), SBA_EPROTO);
 }
 
+static void what_does_not_fit_is_known_before_its_folders_are_made(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	const struct sba_pack_options o = { .fixed_mtime = -1, .name_max = 20 };
+	SBA_BUF struct sba_buf in = SBA_BUF_INIT(1 << 20), out = SBA_BUF_INIT(1 << 20);
+	tar_file(&in, "first", "");
+	tar_file(&in, "a/b/c/d/e/f/g/h/i/j/k/l", "x");
+	tar_end(&in);
+	struct tar_feed feed = tar_feed_of(&in);
+	struct sba_repack *r;
+	char buf[512];
+	assert_int_equal(sba_repack_new(&o, tar_feed_read, &feed, &r, &err), 0);
+	assert_int_equal(sba_repack_read(r, buf, sizeof(buf), &err), sizeof(buf));
+	assert_string_equal(buf, "first");
+	assert_int_equal(sba_repack_read(r, buf, sizeof(buf), &err), SBA_EUNSUPPORTED);
+	sba_repack_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +232,7 @@ int main(void)
 		cmocka_unit_test(many_directories_are_each_named_once),
 		cmocka_unit_test(what_leads_out_or_is_special_is_left_out_and_told),
 		cmocka_unit_test(a_sparse_file_comes_with_its_zeros),
+		cmocka_unit_test(what_does_not_fit_is_known_before_its_folders_are_made),
 		cmocka_unit_test(a_cut_or_broken_tar_is_an_error_that_stays),
 	};
 	return cmocka_run_group_tests_name("repack", tests, NULL, NULL);
