@@ -32,6 +32,7 @@ enum {
 	EXIT_MS = 500, /* for an ssh that has closed its output to end */
 	TERM_MS = 200, /* for one that was told to */
 	NOT_FOUND = 127,
+	KILLED = 128,
 	FORWARD_NEW_S = 60,
 };
 
@@ -135,7 +136,8 @@ static int start(const struct sba_ssh *ssh, const char *const *options, const ch
 	return 0;
 }
 
-/* Waits for its end at most so long: the exit status, 128 for a signal, -1. */
+/* Waits for its end at most so long: the exit status, KILLED for a signal, -1. 0 also
+ * where somebody else has collected it: our program may ignore SIGCHLD. */
 static int reap(struct ssh_process *p, int64_t ms)
 {
 	int status = 0;
@@ -144,7 +146,9 @@ static int reap(struct ssh_process *p, int64_t ms)
 	if (rc == SBA_ETIMEOUT)
 		return -1;
 	p->pid = 0;
-	return rc == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+	if (rc < 0)
+		return 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : KILLED;
 }
 
 static void end(struct ssh_process *p)
@@ -180,6 +184,43 @@ static void last_words(const struct ssh_process *p, struct sba_buf *ret)
 	sba_ssh_last_words(text, n > 0 ? (size_t)n : 0, ret);
 }
 
+/* What ssh says of itself it begins with its name. */
+static const char *its_words(const struct sba_buf *words, int status)
+{
+	const char *own = "ssh: ";
+	if (words->len == 0)
+		return status == KILLED ? "it was killed" : "it ended without a word";
+	return words->data + (sba_starts_with(words->data, own) ? strlen(own) : 0);
+}
+
+/* For people: nothing else hangs on how ssh words it. */
+static const char *remedy(const char *words)
+{
+	static const struct {
+		const char *said, *todo;
+	} known[] = {
+		{ "Host key verification failed",
+		  "the host's key is not known here, or is another now: by hand ssh asks, or "
+		  "warns\n" },
+		{ "Permission denied",
+		  "it takes no key that is here: ssh-add, ssh-copy-id, or IdentityFile in "
+		  "~/.ssh/config\n" },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(known); i++) {
+		if (strstr(words, known[i].said))
+			return known[i].todo;
+	}
+	return "";
+}
+
+static int try_by_hand(const struct sba_address *a, const char *words, int rc,
+		       struct sba_error *err)
+{
+	return sba_hint(err, rc, "%stry it by hand:  ssh%s%s%s%s %s docker%s%s version",
+			remedy(words), a->user[0] ? " -l " : "", a->user, a->port[0] ? " -p " : "",
+			a->port, a->host, a->path[0] ? " --host unix://" : "", a->path);
+}
+
 static int no_answer(struct sba_ssh *ssh, struct ssh_process *p, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf words = SBA_BUF_INIT(16 * SBA_KIB);
@@ -190,11 +231,23 @@ static int no_answer(struct sba_ssh *ssh, struct ssh_process *p, struct sba_erro
 	last_words(p, &words);
 	pthread_mutex_unlock(&ssh->lock);
 	sba_address_format(&ssh->address, where, sizeof(where));
-	int rc = sba_fail(err, SBA_ECONNECT, "no engine answers at %s: ssh: %s", where,
-			  words.len > 0 ? words.data : "it ended without a word");
-	return sba_hint(err, rc, "try it by hand:  ssh%s%s%s%s %s docker version",
-			ssh->address.user[0] ? " -l " : "", ssh->address.user,
-			ssh->address.port[0] ? " -p " : "", ssh->address.port, ssh->address.host);
+	const char *said = its_words(&words, status);
+	int rc = sba_fail(err, SBA_ECONNECT, "no engine answers at %s: ssh: %s", where, said);
+	return try_by_hand(&ssh->address, said, rc, err);
+}
+
+/* The end of a connection is in order only if the ssh that carries it ends so too. */
+static ssize_t end_of(struct ssh_transport *t, ssize_t n, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf words = SBA_BUF_INIT(16 * SBA_KIB);
+	char where[512];
+	int status = t->own.pid > 0 ? reap(&t->own, EXIT_MS) : -1;
+	if (status <= 0)
+		return n;
+	last_words(&t->own, &words);
+	sba_address_format(&t->ssh->address, where, sizeof(where));
+	return sba_fail(err, SBA_ELOST, "the connection to %s broke: ssh: %s", where,
+			its_words(&words, status));
 }
 
 /* ---- the transport ---- */
@@ -204,8 +257,10 @@ static ssize_t ssh_read(struct sba_transport *base, void *buf, size_t len, struc
 	struct ssh_transport *t = (struct ssh_transport *)base;
 	ssize_t n = sba_plain_read(base, buf, len, err);
 	t->heard |= n > 0;
-	if ((n != 0 && n != SBA_ELOST) || t->heard)
+	if (n != 0 && n != SBA_ELOST)
 		return n;
+	if (t->heard)
+		return end_of(t, n, err);
 	return no_answer(t->ssh, t->forwarded ? &t->ssh->forward : &t->own, err);
 }
 

@@ -90,9 +90,12 @@ static int be_ssh(int argc, char **argv)
 	const char *mode = getenv("FAKE_SSH"), *target = getenv("FAKE_SSH_TARGET"), *way = NULL;
 	char file[256];
 	snprintf(file, sizeof(file), "%s/called", getenv("FAKE_SSH_DIR"));
-	FILE *log = fopen(file, "a");
+	FILE *log = fopen(file, "a+");
 	if (!log)
 		return 1;
+	int before = 0;
+	for (int c; (c = fgetc(log)) != EOF;)
+		before += c == '\n';
 	fprintf(log, "%d", (int)getpid());
 	for (int i = 1; i < argc; i++) {
 		fprintf(log, " %s", argv[i]);
@@ -100,11 +103,19 @@ static int be_ssh(int argc, char **argv)
 	}
 	fprintf(log, "\n");
 	fclose(log);
+	if (!strcmp(mode, "unknown"))
+		return say("Host key verification failed.\r\n", 255);
+	if (!strcmp(mode, "unreachable"))
+		return say("ssh: connect to host far port 22: Connection refused\r\n", 255);
 	if (!strcmp(mode, "deny"))
 		return say("Warning: a key was added\ndev@far: Permission denied (publickey).\n",
 			   255);
 	if (!strcmp(mode, "no docker") && !way)
 		return say("sh: 1: docker: not found\n", 127);
+	if (!strcmp(mode, "second breaks") && before == 1) {
+		pump(STDIN_FILENO, STDOUT_FILENO, connect_to(target));
+		return say("client_loop: send disconnect: Broken pipe\r\n", 255);
+	}
 	if (!strcmp(mode, "stubborn"))
 		signal(SIGTERM, SIG_IGN);
 	return way ? forward(way, target) : pump(STDIN_FILENO, STDOUT_FILENO, connect_to(target));
@@ -263,7 +274,61 @@ static void what_ssh_says_is_in_the_error(void **state)
 	assert_string_equal(err.text,
 			    "no engine answers at ssh://dev@far: ssh: dev@far: Permission "
 			    "denied (publickey).");
+	assert_non_null(strstr(err.hint, "ssh-add"));
 	assert_non_null(strstr(err.hint, "ssh -l dev far docker version"));
+	end(w);
+}
+
+static void an_unknown_host_is_to_be_asked_about_by_hand(void **state)
+{
+	struct world *w = *state;
+	struct sba_error err = { 0 };
+	assert_int_equal(open_engine(w, "unknown", "ssh://far/run/x.sock", NULL, 0, &err),
+			 SBA_ECONNECT);
+	assert_string_equal(err.text, "no engine answers at ssh://far/run/x.sock: ssh: Host key "
+				      "verification failed.");
+	assert_non_null(strstr(err.hint, "by hand ssh asks"));
+	assert_non_null(strstr(err.hint, "ssh far docker --host unix:///run/x.sock version"));
+	end(w);
+}
+
+static void a_host_that_cannot_be_reached_is_said_once(void **state)
+{
+	struct world *w = *state;
+	struct sba_error err = { 0 };
+	assert_int_equal(open_engine(w, "unreachable", "ssh://far", NULL, 0, &err), SBA_ECONNECT);
+	assert_string_equal(err.text, "no engine answers at ssh://far: ssh: connect to host far "
+				      "port 22: Connection refused");
+	end(w);
+}
+
+/* An orderly end of the bytes alone would look like an answer that is over. */
+static void a_connection_whose_ssh_fails_is_lost(void **state)
+{
+	struct world *w = *state;
+	static const char *const argv[] = { "cat", NULL };
+	static const char upgraded[] = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\n"
+				       "Upgrade: tcp\r\n\r\n";
+	const struct fake_exchange x[] = {
+		{ .method = "POST",
+		  .path = "/containers/c/exec ",
+		  .answer = FAKE_ANSWER("201 Created", "{\"Id\":\"feed\"}"),
+		  .then = FAKE_CLOSE },
+		{ .method = "POST",
+		  .path = "/exec/feed/start ",
+		  .answer = upgraded,
+		  .then = FAKE_CLOSE },
+	};
+	struct sba_exec_spec spec = { .container = "c", .argv = argv };
+	struct sba_error err = { 0 };
+	struct sba_exec *exec = NULL;
+	enum sba_exec_stream which;
+	const char *data;
+	assert_int_equal(open_engine(w, "second breaks", "ssh://far", x, 2, &err), 0);
+	assert_int_equal(sba_exec_open(w->e, &spec, sba_until_in(20000), &exec, &err), 0);
+	assert_int_equal(sba_exec_read(exec, &which, &data, sba_until_in(20000), &err), SBA_ELOST);
+	assert_non_null(strstr(err.text, "ssh://far broke: ssh: client_loop: send disconnect"));
+	sba_exec_close(exec);
 	end(w);
 }
 
@@ -374,6 +439,9 @@ int main(int argc, char **argv)
 		TEST(the_default_socket_is_left_to_the_docker_over_there),
 		TEST(an_exec_hears_the_end_of_its_input),
 		TEST(what_ssh_says_is_in_the_error),
+		TEST(an_unknown_host_is_to_be_asked_about_by_hand),
+		TEST(a_host_that_cannot_be_reached_is_said_once),
+		TEST(a_connection_whose_ssh_fails_is_lost),
 		TEST(without_an_ssh_program_that_is_said),
 		TEST(where_there_is_no_docker_program_its_socket_is_forwarded),
 		TEST(what_a_killed_client_left_of_a_forward_is_swept),
