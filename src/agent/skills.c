@@ -329,9 +329,10 @@ void sba_skills_free(struct sba_skill_list *l)
 /* ---- removing ---- */
 
 /* By its folder, or by the name that the CLI knows it by. */
-static int find_folder(const struct sba_skill_list *l, const char *skill, const char **ret,
-		       struct sba_error *err)
+static int find_folder(const struct sba_agent *a, const struct sba_skill_list *l, const char *skill,
+		       const char **ret, struct sba_error *err)
 {
+	const char *sandbox = sba_sandbox_info(a->sandbox)->name;
 	const char *found = NULL;
 	size_t named = 0;
 	for (size_t i = 0; i < l->folders.n; i++) {
@@ -349,10 +350,10 @@ static int find_folder(const struct sba_skill_list *l, const char *skill, const 
 	if (named > 1)
 		return sba_hint(
 			err, sba_fail(err, SBA_EINVAL, "%zu skills are called '%s'", named, skill),
-			"say the folder of one, as it is in:  sandbox-agent skills ls NAME");
+			"say the folder of one, as it is in:  sandbox-agent skills ls %s", sandbox);
 	int near = sba_nearest(skill, (const char *const *)l->folders.v, l->folders.n);
 	int rc = sba_fail(err, SBA_ENOTFOUND, "there is no skill '%s'", skill);
-	return near < 0 ? sba_hint(err, rc, "what there is:  sandbox-agent skills ls NAME")
+	return near < 0 ? sba_hint(err, rc, "what there is:  sandbox-agent skills ls %s", sandbox)
 			: sba_hint(err, rc, "did you mean '%s'?", l->folders.v[near]);
 }
 
@@ -366,7 +367,7 @@ static int remove_all(struct sba_agent *a, const struct sba_skill_list *l,
 	int rc = enter(a, &p, err);
 	for (size_t i = 0; rc == 0 && folders[i]; i++) {
 		const char *folder = NULL;
-		rc = find_folder(l, folders[i], &folder, err);
+		rc = find_folder(a, l, folders[i], &folder, err);
 		if (rc == 0)
 			rc = sba_strv_add(&args, folder, err);
 	}

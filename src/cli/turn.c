@@ -112,6 +112,18 @@ static void explain_silence(struct sba_error *err)
 			 "--offline");
 }
 
+/* What the user can say otherwise, by what the model's provider said. */
+static void explain_status(const struct cli_turn *o, const struct sba_agent *a, int status,
+			   struct sba_error *err)
+{
+	if (status == 401 || status == 403)
+		cli_way_hint_key(o->way, sba_agent_name(a), err);
+	else if (status == 404 && !err->hint[0])
+		snprintf(err->hint, sizeof(err->hint), "another model:  -m MODEL");
+	else if (status == 502 || status == 504)
+		explain_silence(err);
+}
+
 static int conclude(struct cli *cli, struct cli_render *r, const struct sba_agent *a,
 		    struct cli_turn *o, struct sba_turn *t)
 {
@@ -142,10 +154,7 @@ static int conclude(struct cli *cli, struct cli_render *r, const struct sba_agen
 			 sba_verdict_name(result.verdict));
 	if (result.verdict == SBA_VERDICT_TIMEOUT || result.verdict == SBA_VERDICT_IDLE_TIMEOUT)
 		explain_timeout(&result.error, result.verdict, o);
-	if (result.http_status == 401 || result.http_status == 403)
-		cli_way_hint_key(o->way, sba_agent_name(a), &result.error);
-	if (result.http_status == 502 || result.http_status == 504)
-		explain_silence(&result.error);
+	explain_status(o, a, result.http_status, &result.error);
 	/* The code says that it may help; the model's answer knows better. */
 	return result.verdict == SBA_VERDICT_MODEL_ERROR
 		       ? cli_report_retry(cli, &result.error, result.retryable)

@@ -13,7 +13,6 @@
 struct pi {
 	bool streamed; /* the message under way has shown itself in deltas */
 	bool settled;
-	bool strayed;  /* it was to go on with a session and began another */
 	char *failure; /* of the last request, until it is asked again; NULL: none */
 };
 
@@ -166,18 +165,12 @@ static int on_update(struct sba_stream *s, struct pi *p, const json_t *line)
 				sba_json_str(event, "delta"));
 }
 
-/* A session's first message is the system's, which no later turn repeats: a
- * session of another folder is not found, and one of its name begun. */
-static int on_message_start(struct sba_stream *s, struct pi *p, const json_t *line)
+static int on_message_start(struct sba_stream *s SBA_UNUSED, struct pi *p, const json_t *line)
 {
 	const char *role = sba_json_str(line, "message.role");
 	if (role && strcmp(role, "assistant") == 0)
 		p->streamed = false;
-	if (!role || strcmp(role, "system") != 0 || p->strayed || !sba_stream_resumes(s))
-		return 0;
-	p->strayed = true;
-	return sba_stream_notice(s, "pi does not remember what was said before: it finds "
-				    "a session only in the folder where it began");
+	return 0;
 }
 
 static int on_blocks(struct sba_stream *s, const json_t *content)
@@ -293,9 +286,20 @@ static int on_settled(struct sba_stream *s, struct pi *p, const json_t *line SBA
 	return sba_stream_emit(s, (struct sba_event){ .kind = SBA_EVENT_DONE });
 }
 
+/* A session of another folder is not found, and one of its name begun; what tells them
+ * apart is when they began. */
 static int on_session(struct sba_stream *s, struct pi *p SBA_UNUSED, const json_t *line)
 {
-	return sba_stream_found_session(s, sba_json_str(line, "id"));
+	const char *began = sba_json_str(line, "timestamp");
+	const char *kept = sba_stream_kept(s);
+	bool strayed = sba_stream_resumes(s) && kept && began && strcmp(kept, began) != 0;
+	int rc = sba_stream_found_session(s, sba_json_str(line, "id"));
+	if (began)
+		sba_stream_keep(s, began);
+	if (rc || !strayed)
+		return rc;
+	return sba_stream_notice(s, "pi does not remember what was said before: it finds "
+				    "a session only in the folder where it began");
 }
 
 static int on_nothing(struct sba_stream *s SBA_UNUSED, struct pi *p SBA_UNUSED,

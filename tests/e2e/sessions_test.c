@@ -83,8 +83,9 @@ static void the_list_tells_of_the_session(void **state)
 	assert_string_equal(i->id, agent_main(resident.agent));
 	assert_string_equal(i->workdir, "/workspace");
 	assert_true(i->created_ms > 0 && i->updated_ms >= i->created_ms - 1000);
-	if (!*i->title)
-		fail_msg("%s: a session without a title", agent.name);
+	assert_string_equal(i->title, "APPLE");
+	if (!*i->model)
+		fail_msg("%s: a session without a model", agent.name);
 	sba_sessions_free(l);
 }
 

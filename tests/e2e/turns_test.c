@@ -230,12 +230,14 @@ static void an_answer_of_200_kilobytes_arrives_whole(void **state)
 
 static void a_prompt_of_a_megabyte_arrives(void **state)
 {
+	static const char head[] = "--x \"it's\"\nand ";
 	size_t len = 1024 * 1024;
 	LIVE_CHILD c;
 	SBA_FREE char *prompt = malloc(len + 1);
 	(void)state;
 	assert_non_null(prompt);
 	memset(prompt, 'w', len);
+	memcpy(prompt, head, strlen(head));
 	memcpy(prompt + len - 10, "the-end-42", 11);
 	for (size_t i = 100; i < len - 10; i += 100)
 		prompt[i] = ' ';
@@ -248,6 +250,7 @@ static void a_prompt_of_a_megabyte_arrives(void **state)
 	live_child_end(&c, 60000);
 	live_assert_says(&c, agent_is("opencode") ? 130 : 0, NULL);
 	assert_true(c.out.len > len);
+	assert_non_null(strstr(c.out.data, head));
 	forget();
 }
 
@@ -302,7 +305,7 @@ static void an_unknown_model_is_a_model_error(void **state)
 	LIVE_CHILD c, other;
 	(void)state;
 	AGENT_RUN(&c, "--json", "chat", "talk", "-m", "no-such-model", "error 404");
-	live_assert_says(&c, 1, "model_error");
+	live_assert_says(&c, 1, "another model:  -m MODEL");
 	SBA_JSON json_t *lines = assert_model_error(&c);
 	assert_int_equal(sba_json_int(live_json_line(lines, "result"), "http_status", 0), 404);
 	/* A name that only the provider knows is no CLI's business. */

@@ -138,21 +138,40 @@ static void an_exit_of_0_after_a_failure_is_no_success(void **state)
 	play_end(&p);
 }
 
+static void begin_resumed(struct play *p, const char *kept, const char *timestamp)
+{
+	char line[128];
+	play_begin_with(p, &(struct sba_stream_options){ .driver = sba_driver_find("pi"),
+							 .resumes = "s-1",
+							 .kept = kept });
+	snprintf(line, sizeof(line), "{\"type\":\"session\",\"id\":\"s-1\",\"timestamp\":\"%s\"}",
+		 timestamp);
+	play_line(p, line);
+}
+
 static void a_session_that_was_begun_anew_is_told(void **state)
 {
-	static const char first[] =
-		"{\"type\":\"message_start\",\"message\":{\"role\":\"system\"}}";
-	static const char next[] = "{\"type\":\"message_start\",\"message\":{\"role\":\"user\"}}";
 	struct play p;
 	(void)state;
-	play_begin_with(&p, &(struct sba_stream_options){ .driver = sba_driver_find("pi"),
-							  .resumes = "s-1" });
-	play_line(&p, next);
-	assert_int_equal(p.n[SBA_EVENT_NOTICE], 0);
-	play_line(&p, first);
-	play_line(&p, first);
+	begin_resumed(&p, "2026-11-30T08:08:01.716Z", "2026-11-30T08:44:20.100Z");
 	assert_int_equal(p.n[SBA_EVENT_NOTICE], 1);
+	assert_string_equal(sba_stream_kept(p.stream), "2026-11-30T08:44:20.100Z");
 	play_end(&p);
+}
+
+/* Its system message comes again where rules or skills have changed. */
+static void a_session_that_goes_on_is_not_told(void **state)
+{
+	static const char *const kept[] = { NULL, "2026-11-30T08:08:01.716Z" };
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(kept); i++) {
+		struct play p;
+		begin_resumed(&p, kept[i], "2026-11-30T08:08:01.716Z");
+		play_line(&p, "{\"type\":\"message_start\",\"message\":{\"role\":\"system\"}}");
+		assert_int_equal(p.n[SBA_EVENT_NOTICE], 0);
+		assert_string_equal(sba_stream_kept(p.stream), "2026-11-30T08:08:01.716Z");
+		play_end(&p);
+	}
 }
 
 /* As when a session of another folder is asked for: it exits with 0 at once. */
@@ -287,6 +306,7 @@ int main(void)
 		cmocka_unit_test_setup(a_retry_is_told_in_the_providers_words, play_limit),
 		cmocka_unit_test_setup(an_exit_of_0_after_a_failure_is_no_success, play_limit),
 		cmocka_unit_test_setup(a_session_that_was_begun_anew_is_told, play_limit),
+		cmocka_unit_test_setup(a_session_that_goes_on_is_not_told, play_limit),
 		cmocka_unit_test_setup(a_turn_that_never_was_is_no_success, play_limit),
 		cmocka_unit_test_setup(calls_that_run_at_once_keep_apart, play_limit),
 		cmocka_unit_test_setup(unknown_lines_are_noted_and_counted, play_limit),
