@@ -163,7 +163,11 @@ static int show_session(struct cli *cli, const struct sba_audit_session *s, bool
 		.err = stdout,
 		.verbose = cli->verbose,
 	};
-	if (!cli->json && !cli->quiet)
+	/* What follows is as it was recorded, and has no version of its own. */
+	if (cli->json)
+		cli_json_first(json_pack("{s:s, s:s, s:s}", "type", "record", "name", s->name,
+					 "path", s->path));
+	else if (!cli->quiet)
 		printf("%s %s %s %s sandbox %s\n", s->agent[0] ? s->agent : "no agent",
 		       cli_mark(&look, CLI_MARK_DOT), s->name, cli_mark(&look, CLI_MARK_DOT),
 		       s->sandbox);

@@ -99,6 +99,13 @@ static void turns_and_their_record(void **state)
 	PRINTS("audit ls", "audit", "ls");
 	PRINTS("audit report", "audit", "report", "6b0d7a46-5f3f-4a4e-9a55-0d9c1f1f0001");
 	PRINTS("audit prune", "audit", "prune", "--days", "9000");
+	LIVE_CHILD logs;
+	RUN(&logs, "--json", "logs", "j");
+	live_assert_says(&logs, 0, NULL);
+	SBA_JSON json_t *rows = live_json_lines(&logs);
+	json_doc_check("record", json_array_get(rows, 0));
+	assert_int_equal(sba_json_int(json_array_get(rows, 0), "v", 0), 1);
+	assert_non_null(sba_json_str(json_array_get(rows, 1), "kind"));
 	PRINTS("rm", "rm", "j");
 }
 
