@@ -167,6 +167,11 @@ SBA_API int sba_image_id(struct sba_engine *e, const char *ref, char ret[SBA_IMA
 SBA_API int sba_image_delete(struct sba_engine *e, const struct sba_images *i, const char *ref,
 			     struct sba_error *err);
 
+/* Removes what builds of our images left without a name more than a day ago, and no
+ * container is made of; the progress tells each by its id. */
+SBA_API int sba_images_sweep(struct sba_engine *e, const struct sba_image_options *options,
+			     struct sba_error *err);
+
 /* One tar of all of them (NULL-ended), in the format of `docker save`. SBA_EIMAGE: one
  * is not there. */
 SBA_API int sba_images_save(struct sba_engine *e, const char *const *refs, sba_write_fn *write,

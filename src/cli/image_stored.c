@@ -77,15 +77,24 @@ struct rm_options {
 	bool old;
 };
 
-static int remove_ref(struct cli *cli, const char *ref, struct sba_error *err)
+static void removed(struct cli *cli, const char *ref)
 {
-	int rc = sba_image_delete(cli->engine, cli->images, ref, err);
-	if (rc < 0)
-		return rc;
 	if (cli->json)
 		cli_json_line(json_pack("{s:i, s:s, s:b}", "v", 1, "ref", ref, "removed", 1));
 	cli_note(cli, "%s %s  removed", cli_mark(&cli->look, CLI_MARK_OK), ref);
-	return 0;
+}
+
+static int remove_ref(struct cli *cli, const char *ref, struct sba_error *err)
+{
+	int rc = sba_image_delete(cli->engine, cli->images, ref, err);
+	if (rc == 0)
+		removed(cli, ref);
+	return rc;
+}
+
+static void swept(void *cli, const struct sba_progress *p)
+{
+	removed(cli, p->image);
 }
 
 /* A name of versions.json, or a whole reference, as for what an older one named. */
@@ -134,6 +143,9 @@ static int remove_old(struct cli *cli)
 			status = cli_report(cli, &err);
 	}
 	sba_image_list_free(l);
+	const struct sba_image_options io = { .progress = swept, .user = cli };
+	if (!cli_signals_caught() && sba_images_sweep(cli->engine, &io, &err) < 0)
+		status = cli_report(cli, &err);
 	return cli_signals_exit(cli, status, "not all was removed");
 }
 
@@ -158,7 +170,8 @@ const struct cli_command cli_command_image_rm = {
 	.name = "image rm",
 	.args = "AGENT...|REF...|all",
 	.help = "removes images of ours that nothing uses",
-	.more = "An image that a container is made of stays, also where that has stopped.",
+	.more = "An image that a container is made of stays, also where that has stopped. --old "
+		"takes away too what builds of more than a day ago have left without a name.",
 	.example = "sandbox-agent image rm --old",
 	.tables = { rm_options },
 	.options_size = sizeof(struct rm_options),

@@ -211,6 +211,9 @@ void sba_ahead_close(struct sba_ahead *a);
 
 int sba_image_inspect(struct sba_engine *e, const char *ref, struct sba_until until, json_t **ret,
 		      struct sba_error *err) SBA_MUST_CHECK; /* SBA_ENOTFOUND */
+/* What docker's filters let through; all if NULL. */
+int sba_image_list_by(struct sba_engine *e, const json_t *filters, struct sba_until until,
+		      json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
 /* Images whose repository is `reference` (a docker filter: "repo:*"); all if NULL. */
 int sba_image_list(struct sba_engine *e, const char *reference, struct sba_until until,
 		   json_t **ret, struct sba_error *err) SBA_MUST_CHECK;

@@ -25,18 +25,14 @@ int sba_image_inspect(struct sba_engine *e, const char *ref, struct sba_until un
 	return sba_engine_call(e, &r, until, ret, err);
 }
 
-int sba_image_list(struct sba_engine *e, const char *reference, struct sba_until until,
-		   json_t **ret, struct sba_error *err)
+int sba_image_list_by(struct sba_engine *e, const json_t *filters, struct sba_until until,
+		      json_t **ret, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(4 * (size_t)SBA_KIB);
 	SBA_JSON json_t *list = NULL;
 	sba_buf_puts(&path, "/images/json");
-	if (reference) {
-		SBA_JSON json_t *filter = json_pack("{s:[s]}", "reference", reference);
-		if (!filter)
-			return sba_fail_nomem(err);
-		sba_query_put_json(&path, "filters", filter);
-	}
+	if (filters)
+		sba_query_put_json(&path, "filters", filters);
 	int rc = sba_buf_check(&path, "the request's path", err);
 	if (rc < 0)
 		return rc;
@@ -48,6 +44,15 @@ int sba_image_list(struct sba_engine *e, const char *reference, struct sba_until
 		return sba_fail(err, SBA_EPROTO, "list images: not a JSON array");
 	*ret = sba_move(&list);
 	return 0;
+}
+
+int sba_image_list(struct sba_engine *e, const char *reference, struct sba_until until,
+		   json_t **ret, struct sba_error *err)
+{
+	SBA_JSON json_t *filters = reference ? json_pack("{s:[s]}", "reference", reference) : NULL;
+	if (reference && !filters)
+		return sba_fail_nomem(err);
+	return sba_image_list_by(e, filters, until, ret, err);
 }
 
 int sba_image_remove(struct sba_engine *e, const char *ref, struct sba_until until,

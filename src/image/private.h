@@ -20,6 +20,8 @@ enum {
 	SBA_IMAGE_WORK_MS = 60 * 60 * 1000, /* a build or pull on a slow line */
 };
 
+enum { SBA_STAGE_KEPT_S = 24 * 60 * 60 }; /* a build may be at it */
+
 /* Whether it is on the engine: 1, 0 or an error. */
 int sba_image_present(struct sba_engine *e, const char *ref, struct sba_error *err) SBA_MUST_CHECK;
 /* An image as the engine has it: SBA_ENOTFOUND where it has not. */

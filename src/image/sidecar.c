@@ -132,6 +132,8 @@ static bool remove_unused(struct sba_engine *e, const char *ref)
 	int rc = sba_image_remove(e, ref, sba_engine_until(e, SBA_IMAGE_LOOK_MS), &why);
 	if (rc < 0)
 		sba_log("image", "%s", why.text);
+	else
+		sba_log("image", "%s: of another version, and unused: removed", ref);
 	return rc == 0;
 }
 

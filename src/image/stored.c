@@ -47,6 +47,41 @@ int sba_image_delete(struct sba_engine *e, const struct sba_images *i, const cha
 	return rc;
 }
 
+/* ---- what builds leave ---- */
+
+/* The recipes say so of each stage that is in no image; the first builder's are
+ * untagged images of their own, and the cache of the next build. */
+#define LABEL_STAGE "io.sandbox-agent.role=build-stage"
+
+int sba_images_sweep(struct sba_engine *e, const struct sba_image_options *options,
+		     struct sba_error *err)
+{
+	SBA_JSON json_t *list = NULL;
+	SBA_JSON json_t *filters =
+		json_pack("{s:[s], s:[s]}", "dangling", "true", "label", LABEL_STAGE);
+	struct sba_until until = sba_engine_until(e, SBA_IMAGE_LOOK_MS);
+	if (!filters)
+		return sba_fail_nomem(err);
+	int rc = sba_image_list_by(e, filters, until, &list, err);
+	if (rc < 0)
+		return sba_wrap(err, rc, "what old builds have left");
+	int64_t before = sba_unix_ms() / 1000 - SBA_STAGE_KEPT_S;
+	size_t i;
+	json_t *image;
+	json_array_foreach(list, i, image)
+	{
+		struct sba_error why;
+		const char *id = sba_json_str(image, "Id");
+		if (!id || sba_json_int(image, "Created", INT64_MAX) > before)
+			continue;
+		if (sba_image_remove(e, id, sba_engine_until(e, SBA_IMAGE_LOOK_MS), &why) == 0)
+			sba_image_tell(options, id, "removed", false);
+		else
+			sba_log("image", "%s", why.text);
+	}
+	return 0;
+}
+
 /* ---- tars ---- */
 
 int sba_images_save(struct sba_engine *e, const char *const *refs, sba_write_fn *write, void *user,

@@ -18,13 +18,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define D(c)   "sha256:" c c c c c c c c
-#define LOCKED D("11111111")
-#define CONFIG D("33333333")
-#define OTHER  D("44444444")
-#define REF    "h:5000/x:base-1"
-#define PUSH   "/images/h%3A5000%2Fx/push?tag=base-1 "
-#define HERE   "/images/h%3A5000%2Fx%3Abase-1/json "
+#define D(c)     "sha256:" c c c c c c c c
+#define LOCKED   D("11111111")
+#define MANIFEST D("22222222")
+#define CONFIG   D("33333333")
+#define OTHER    D("44444444")
+#define REF      "h:5000/x:base-1"
+#define PUSH     "/images/h%3A5000%2Fx/push?tag=base-1 "
+#define HERE     "/images/h%3A5000%2Fx%3Abase-1/json "
 #define THERE                                                                                      \
 	"/images/h%3A5000%2Fx%40"                                                                  \
 	"sha256%3A"
@@ -163,7 +164,7 @@ static int settle(enum sba_pull pull, bool locked)
 {
 	struct sba_image_lock *lock = NULL;
 	const char *text = "{\"v\":1,\"images\":{\"" REF "\":{\"digest\":\"" LOCKED
-			   "\",\"platforms\":{\"linux/amd64\":{\"manifest\":\"" LOCKED
+			   "\",\"platforms\":{\"linux/amd64\":{\"manifest\":\"" MANIFEST
 			   "\",\"config\":\"" CONFIG "\"}}}}}";
 	assert_int_equal(sba_image_lock_open(text, "lock", &lock, NULL), 0);
 	const struct sba_image_wanted w = {
@@ -182,6 +183,45 @@ static void the_locked_image_is_started_by_its_id(void **state)
 	assert_int_equal(settle(SBA_PULL_MISSING, true), 0);
 	assert_string_equal(settled.ref, CONFIG);
 	assert_false(settled.built_here);
+	stop();
+}
+
+/* Docker 20.10 to 26 after a pull and after a load, 26 with its containerd store after
+ * either (the id is the index's, or of the only manifest), Podman 4.3 and 5.4. */
+static void the_locked_image_is_known_in_each_engines_own_terms(void **state)
+{
+	START({ .path = HERE,
+		OK("{\"Id\":\"" CONFIG "\",\"Parent\":\"\",\"RepoDigests\":[\"h:5000/x@" LOCKED
+		   "\"]}") },
+	      { .path = HERE,
+		OK("{\"Id\":\"" CONFIG "\",\"Parent\":\"\",\"RepoDigests\":[],"
+		   "\"GraphDriver\":{\"Name\":\"overlay2\"}}") },
+	      { .path = HERE,
+		OK("{\"Id\":\"" LOCKED "\",\"Parent\":\"\",\"RepoDigests\":[\"h:5000/x@" LOCKED
+		   "\"],\"GraphDriver\":{\"Name\":\"overlayfs\"},\"Descriptor\":{\"digest\":"
+		   "\"" LOCKED "\"}}") },
+	      { .path = HERE,
+		OK("{\"Id\":\"" MANIFEST "\",\"RepoDigests\":null,\"Descriptor\":"
+		   "{\"digest\":\"" MANIFEST "\"}}") },
+	      { .path = HERE,
+		OK("{\"Id\":\"sha256:"
+		   "3333333333333333333333333333333333333333333333333333333333333333"
+		   "\",\"Parent\":\"" OTHER "\",\"RepoDigests\":[\"h:5000/x@" OTHER
+		   "\",\"localhost/x@" MANIFEST "\"]}") },
+	      { .path = HERE,
+		OK("{\"Id\":\"3333333333333333333333333333333333333333333333333333333333333333\","
+		   "\"RepoDigests\":[]}") },
+	      { .path = HERE,
+		OK("{\"Id\":\"" OTHER "\",\"RepoDigests\":[\"h:5000/x@" OTHER
+		   "\"],\"Descriptor\":{\"digest\":\"" OTHER "\"}}") });
+	static const char *const ids[] = { CONFIG, CONFIG, LOCKED, MANIFEST, CONFIG, "3333" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ids); i++) {
+		if (settle(SBA_PULL_MISSING, true) < 0)
+			fail_msg("%zu: %s", i, why.text);
+		assert_true(sba_starts_with(settled.ref, ids[i]));
+		assert_false(settled.built_here);
+	}
+	assert_int_equal(settle(SBA_PULL_MISSING, false), SBA_EREFUSED);
 	stop();
 }
 
@@ -304,6 +344,33 @@ static void only_ours_and_only_unused_are_removed(void **state)
 	stop();
 }
 
+static void note_removed(void *user, const struct sba_progress *p)
+{
+	char *ids = user;
+	strncat(ids, p->image + strlen("sha256:"), 2);
+}
+
+static void what_builds_left_goes_when_it_is_old_and_unused(void **state)
+{
+	char removed[64] = "";
+	struct sba_error err = { 0 };
+	const struct sba_image_options io = { .progress = note_removed, .user = removed };
+	START({ .path = "/images/json?filters=%7B%22dangling%22%3A%5B%22true%22%5D%2C%22label%22%3A"
+			"%5B%22io.sandbox-agent.role%3Dbuild-stage%22%5D%7D ",
+		OK("[{\"Id\":\"" LOCKED "\",\"Created\":1000000000},"
+		   "{\"Id\":\"" CONFIG "\",\"Created\":99999999999},"
+		   "{\"Id\":\"" OTHER "\",\"Created\":1000000000},{}]") },
+	      { .method = "DELETE",
+		.path = "/images/sha256%3A1111",
+		.answer = FAKE_ANSWER("409 Conflict", "{\"message\":\"container abc uses it\"}"),
+		.then = FAKE_CLOSE },
+	      { .method = "DELETE", .path = "/images/sha256%3A4444", OK("[]") });
+	if (sba_images_sweep(engine, &io, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(removed, "44");
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +378,7 @@ int main(void)
 		cmocka_unit_test(an_error_inside_a_push_that_began_well_is_an_error),
 		cmocka_unit_test(each_trouble_of_a_pull_says_what_to_do),
 		cmocka_unit_test(the_locked_image_is_started_by_its_id),
+		cmocka_unit_test(the_locked_image_is_known_in_each_engines_own_terms),
 		cmocka_unit_test(what_is_missing_is_pulled_by_its_digest_and_named),
 		cmocka_unit_test(a_pull_that_brings_another_image_is_refused),
 		cmocka_unit_test(another_image_is_refused_unless_it_was_built_here),
@@ -318,6 +386,7 @@ int main(void)
 		cmocka_unit_test(what_is_built_on_is_the_pinned_digest),
 		cmocka_unit_test(nothing_stands_in_for_a_base_pinned_by_its_digest),
 		cmocka_unit_test(only_ours_and_only_unused_are_removed),
+		cmocka_unit_test(what_builds_left_goes_when_it_is_old_and_unused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
