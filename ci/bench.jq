@@ -140,7 +140,9 @@ def figure(all):
       { work: "anonymous memory, most in a copy", ours: "files_memory.ours", below: 10240 },
       { work: "anonymous memory, most in a turn", ours: "memory.ours", max: 8192 },
       { work: "sandbox-agent version", ours: "version.ours",
-        alternative: "docker --version", theirs: "version.docker", below: 10 }
+        alternative: "docker --version", theirs: "version.docker", below: 10 },
+      { work: "sandbox-agent config show", ours: "config_show.ours", below: 15 },
+      { work: "sandbox-agent image tag", ours: "image_tag.ours", below: 15 }
     ] | map(figure($all))),
     series: $all
   }
