@@ -253,8 +253,10 @@ static int make_new(const struct sba_audit *a, const char *session, struct sba_a
 	int rc = enter_day(f, day, true, err);
 	if (rc == 0)
 		rc = make_dir(f, session, err);
-	SBA_JSON json_t *status = rc == 0 ? sba_audit_status_new(a) : NULL;
-	if (rc == 0 && (!status || (session && sba_audit_status_add_session(status, session) < 0)))
+	if (rc < 0)
+		return sba_wrap(err, rc, "%s", a->root);
+	SBA_JSON json_t *status = sba_audit_status_new(a);
+	if (!status || (session && sba_audit_status_add_session(status, session) < 0))
 		rc = sba_fail_nomem(err);
 	if (rc == 0)
 		rc = sba_audit_status_save(f->fd, status, err);

@@ -367,6 +367,7 @@ static void a_root_that_cannot_be_written_is_an_error_and_nothing_else(void **st
 	if (mounted)
 		assert_int_equal(umount(audit_root), 0);
 	assert_int_equal(rc, SBA_EIO);
+	assert_non_null(strstr(err.text, audit_root));
 	assert_null(t);
 	sba_audit_close(a);
 }
