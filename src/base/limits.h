@@ -36,6 +36,7 @@ enum {
 	SBA_CHANNEL_HPACK_TABLE = 4 * SBA_KIB,
 	SBA_CHANNEL_BUFFERED_MAX = 8 * SBA_MIB,  /* received and not yet taken, all streams */
 	SBA_CHANNEL_FIRST_WINDOW = 16 * SBA_KIB, /* a stream's, until its reader takes */
+	SBA_CHANNEL_NEWS_MAX = 128 * SBA_KIB,    /* received before its reader is told at once */
 	SBA_CHANNEL_CONTROL_MAX = 1000,          /* control frames in SBA_CHANNEL_CONTROL_MS */
 	SBA_CHANNEL_CONTROL_MS = 10 * 1000,
 	SBA_CHANNEL_SILENCE_MS = 15 * 1000,   /* without a byte: the channel is lost */

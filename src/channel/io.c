@@ -84,9 +84,7 @@ static int read_link(struct sba_channel *c, struct sba_error *err)
 {
 	int rc = read_pieces(c, err);
 	pthread_mutex_lock(&c->lock);
-	if (c->news)
-		sba_channel_stream_signal(c->news);
-	c->news = NULL;
+	c->owes_news = sba_channel_stream_tell_news(c);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
@@ -196,6 +194,8 @@ static int turn(struct sba_channel *c, struct sba_error *err)
 		return rc;
 	size_t n = gather(c);
 	struct sba_until until = { next, -1 };
+	if (c->owes_news)
+		until = sba_until_sooner(until, 1);
 	if (poll(c->polls, (nfds_t)n, sba_until_left(until)) < 0 && errno != EINTR)
 		return sba_fail_errno(err, SBA_EIO, errno, "channel: poll");
 	serve(c, n);

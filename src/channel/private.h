@@ -122,6 +122,7 @@ struct sba_channel_stream {
 
 	int event_fd; /* readable while signalled */
 	bool signalled;
+	int64_t woken_ms; /* when its caller was last told of news */
 
 	/* tunnels */
 	int fd;
@@ -167,8 +168,12 @@ int sba_channel_stream_make(struct sba_channel *c, enum sba_channel_stream_kind 
 void sba_channel_stream_mark(struct sba_channel_stream *s);   /* has work for the I/O thread */
 void sba_channel_stream_signal(struct sba_channel_stream *s); /* wakes its caller */
 /* The same once the link has nothing more to read, or another stream has news: a
- * caller that is woken for every piece competes with the I/O thread for the lock. */
+ * caller that is woken for every piece competes with the I/O thread for the lock.
+ * One whose stream moves much is woken once in a millisecond, or for many bytes. */
 void sba_channel_stream_news(struct sba_channel_stream *s);
+/* The I/O thread has read what there was. True: a caller is still to be woken, at the
+ * next millisecond. */
+bool sba_channel_stream_tell_news(struct sba_channel *c);
 void sba_channel_stream_free(struct sba_channel_stream *s);
 
 /* ---- requests for files (file.c) ---- */
@@ -214,6 +219,7 @@ struct sba_channel {
 
 	/* the I/O thread's */
 	bool greeted; /* HTTP/2 has begun */
+	bool owes_news;
 	struct sba_buf preamble;
 	struct sba_flood flood;
 	int64_t heard, next_ping;

@@ -56,6 +56,27 @@ void sba_channel_stream_news(struct sba_channel_stream *s)
 	if (c->news && c->news != s)
 		sba_channel_stream_signal(c->news);
 	c->news = s;
+	if (s->in.len >= SBA_CHANNEL_NEWS_MAX)
+		sba_channel_stream_signal(s);
+}
+
+static bool can_wait(const struct sba_channel_stream *s, int64_t now_ms)
+{
+	return s->window > SBA_CHANNEL_FIRST_WINDOW && s->woken_ms == now_ms && !s->ended;
+}
+
+bool sba_channel_stream_tell_news(struct sba_channel *c)
+{
+	struct sba_channel_stream *s = c->news;
+	if (!s)
+		return false;
+	int64_t now_ms = sba_now_ms();
+	if (!s->signalled && can_wait(s, now_ms))
+		return true;
+	s->woken_ms = now_ms;
+	sba_channel_stream_signal(s);
+	c->news = NULL;
+	return false;
 }
 
 static void settle(struct sba_channel_stream *s)
