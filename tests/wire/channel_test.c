@@ -433,6 +433,58 @@ static void data_beyond_the_window_is_refused(void **state)
 	peer_close(&p);
 }
 
+enum { MUCH = 9000, ROUNDS = 200 }; /* MUCH: beyond half of the first window */
+
+/* Then little by little, the second always right behind the first. */
+static void play_much_then_little(struct peer *p)
+{
+	static const char much[SBA_CHANNEL_PIECE_HEAD + MUCH] = { 1, 0, MUCH >> 8, MUCH & 0xff };
+	uint32_t stream = begin_run(p);
+	peer_answer(p, stream);
+	peer_frame(p, NGHTTP2_DATA, 0, stream, much, sizeof(much));
+	for (int i = 0; i < ROUNDS && peer_await(p, NGHTTP2_DATA) > 0; i++) {
+		peer_frame(p, NGHTTP2_DATA, 0, stream, "\1\0\0\1x", 5);
+		peer_frame(p, NGHTTP2_DATA, 0, stream, "\1\0\0\1y", 5);
+	}
+	peer_drain(p);
+}
+
+static void take_exactly(struct sba_channel_run *r, size_t len)
+{
+	while (len > 0) {
+		int stream;
+		const char *data;
+		struct sba_error err;
+		ssize_t n =
+			sba_channel_run_read(r, &stream, &data, sba_until_in(PEER_WAIT_MS), &err);
+		if (n <= 0)
+			fail_msg("%zu bytes are missing: %s", len, err.text);
+		assert_in_range(n, 1, len);
+		len -= (size_t)n;
+	}
+}
+
+/* The caller of a stream that moves much is woken less often. */
+static void the_last_bytes_are_told_though_nothing_follows(void **state)
+{
+	struct peer p = { .play = play_much_then_little };
+	struct sba_channel *c;
+	struct sba_channel_run *r;
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(peer_open(&p, &c, &err), 0);
+	assert_int_equal(sba_channel_run_open(c, &r, &err), 0);
+	assert_int_equal(sba_channel_run_write(r, "s", 1, &err), 1);
+	take_exactly(r, MUCH);
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_int_equal(sba_channel_run_write(r, "n", 1, &err), 1);
+		take_exactly(r, 2);
+	}
+	sba_channel_run_close(r);
+	sba_channel_close(c);
+	peer_close(&p);
+}
+
 /* ---- ends ---- */
 
 static void play_end_at_once(struct peer *p)
@@ -581,6 +633,7 @@ int main(void)
 		TEST(endless_headers_end_the_channel),
 		TEST(a_guest_that_breaks_the_rules_ends_the_channel),
 		TEST(data_beyond_the_window_is_refused),
+		TEST(the_last_bytes_are_told_though_nothing_follows),
 		TEST(the_guests_end_is_told_at_once),
 		TEST(a_broken_stream_does_not_end_the_channel),
 		TEST(a_silent_guest_is_lost),
