@@ -184,7 +184,10 @@ static void live(struct sba_session *session)
 		int64_t next_look =
 			sba_session_notice_tick(session, sba_guest_now_ms(CLOCK_MONOTONIC));
 
-		sba_session_h2_write(session);
+		/* The host speaks first: the answer to its hello goes with our settings,
+		 * which saves the engine one of two pieces to pass on. */
+		if (session->greeted)
+			sba_session_h2_write(session);
 		gather(session, &wait);
 		if (poll(wait.polls, wait.count, rest(session, next_look)) > 0 &&
 		    !serve(session, &wait))

@@ -95,7 +95,7 @@ struct sba_session_notices {
 struct sba_session {
 	nghttp2_session *h2;
 	int sigfd;
-	bool ending;
+	bool greeted;       /* the host's first bytes have come */
 	bool failed;        /* the host broke the protocol, or memory is out */
 	size_t wide, roomy; /* streams that are so */
 	int64_t heard;      /* when the last byte came */

@@ -205,6 +205,7 @@ bool sba_session_h2_open(struct sba_session *session)
 bool sba_session_h2_feed(struct sba_session *session, const uint8_t *data, size_t len)
 {
 	session->heard = sba_guest_now_ms(CLOCK_MONOTONIC);
+	session->greeted = true;
 	return nghttp2_session_mem_recv(session->h2, data, len) == (ssize_t)len;
 }
 
