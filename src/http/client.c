@@ -13,6 +13,7 @@
 #include <strings.h>
 
 struct sba_http_client {
+	struct sba_curl curl;
 	pthread_mutex_t lock;
 	struct sba_http_response *idle; /* the last used first: its connection is the warmest */
 	unsigned n_idle;
@@ -23,8 +24,10 @@ static void lane_free(struct sba_http_response *lane)
 {
 	if (!lane)
 		return;
-	curl_easy_cleanup(lane->easy);
-	curl_multi_cleanup(lane->multi);
+	if (lane->easy)
+		lane->curl->easy_cleanup(lane->easy);
+	if (lane->multi)
+		lane->curl->multi_cleanup(lane->multi);
 	sba_buf_fini(&lane->in);
 	free(lane);
 }
@@ -35,9 +38,10 @@ static struct sba_http_response *lane_new(struct sba_http_client *c)
 	if (!lane)
 		return NULL;
 	lane->client = c;
+	lane->curl = &c->curl;
 	sba_buf_init(&lane->in, SBA_HTTP_RECEIVE_BUFFER);
-	lane->multi = curl_multi_init();
-	lane->easy = curl_easy_init();
+	lane->multi = c->curl.multi_init();
+	lane->easy = c->curl.easy_init();
 	if (lane->multi && lane->easy)
 		return lane;
 	lane_free(lane);
@@ -73,15 +77,20 @@ void sba_http_client_put(struct sba_http_client *c, struct sba_http_response *la
 int sba_http_client_open(const struct sba_http_client_options *options,
 			 struct sba_http_client **ret, struct sba_error *err)
 {
+	struct sba_curl curl;
+	int rc = sba_curl_load(&curl, err);
+	if (rc < 0)
+		return rc;
 	/* Counted and thread-safe since libcurl 7.84. */
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+	if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return sba_fail(err, SBA_EIO, "libcurl cannot be initialised");
 	struct sba_http_client *c = calloc(1, sizeof(*c));
 	if (!c || (options->ca_file && !(c->ca_file = strdup(options->ca_file)))) {
 		free(c);
-		curl_global_cleanup();
+		curl.global_cleanup();
 		return sba_fail_nomem(err);
 	}
+	c->curl = curl;
 	pthread_mutex_init(&c->lock, NULL);
 	*ret = c;
 	return 0;
@@ -98,15 +107,15 @@ void sba_http_client_close(struct sba_http_client *c)
 	}
 	pthread_mutex_destroy(&c->lock);
 	free(c->ca_file);
+	c->curl.global_cleanup();
 	free(c);
-	curl_global_cleanup();
 }
 
-static bool has_part(CURLU *u, CURLUPart part)
+static bool has_part(const struct sba_curl *curl, const CURLU *u, CURLUPart part)
 {
 	char *text = NULL;
-	bool has = curl_url_get(u, part, &text, 0) == CURLUE_OK && text && *text;
-	curl_free(text);
+	bool has = curl->url_get(u, part, &text, 0) == CURLUE_OK && text && *text;
+	curl->free(text);
 	return has;
 }
 
@@ -116,23 +125,27 @@ int sba_http_url_check(const char *url, struct sba_error *err)
 					      CURLUPART_FRAGMENT };
 	if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
 		return sba_fail(err, SBA_EINVAL, "the URL is neither http:// nor https://");
-	CURLU *u = curl_url();
+	struct sba_curl curl;
+	int rc = sba_curl_load(&curl, err);
+	if (rc < 0)
+		return rc;
+	CURLU *u = curl.url();
 	if (!u)
 		return sba_fail_nomem(err);
-	int rc = 0;
-	if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK || !has_part(u, CURLUPART_HOST))
+	if (curl.url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
+	    !has_part(&curl, u, CURLUPART_HOST))
 		rc = sba_fail(err, SBA_EINVAL, "the URL is malformed");
 	for (size_t i = 0; rc == 0 && i < SBA_ARRAY_LEN(unwanted); i++)
-		if (has_part(u, unwanted[i]))
+		if (has_part(&curl, u, unwanted[i]))
 			rc = sba_fail(err, SBA_EINVAL,
 				      "the URL may have no user, password, query or fragment");
-	curl_url_cleanup(u);
+	curl.url_cleanup(u);
 	return rc;
 }
 
 static bool add_header(struct sba_http_response *lane, const char *header)
 {
-	struct curl_slist *list = curl_slist_append(lane->sent_headers, header);
+	struct curl_slist *list = lane->curl->slist_append(lane->sent_headers, header);
 	if (list)
 		lane->sent_headers = list;
 	return list != NULL;
@@ -199,10 +212,11 @@ static void take_body(struct sba_http_response *lane, const struct sba_http_call
 	lane->body_left = call->body_len;
 	lane->body_read = call->body_read;
 	lane->body_user = call->body_user;
-	curl_easy_setopt(lane->easy, CURLOPT_POST, 1L);
-	curl_easy_setopt(lane->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
-	curl_easy_setopt(lane->easy, CURLOPT_READFUNCTION, on_body_wanted);
-	curl_easy_setopt(lane->easy, CURLOPT_READDATA, lane);
+	lane->curl->easy_setopt(lane->easy, CURLOPT_POST, 1L);
+	lane->curl->easy_setopt(lane->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+				(curl_off_t)call->body_len);
+	lane->curl->easy_setopt(lane->easy, CURLOPT_READFUNCTION, on_body_wanted);
+	lane->curl->easy_setopt(lane->easy, CURLOPT_READDATA, lane);
 }
 
 static int take_method(struct sba_http_response *lane, const struct sba_http_call *call,
@@ -214,15 +228,15 @@ static int take_method(struct sba_http_response *lane, const struct sba_http_cal
 			continue;
 		take_body(lane, call);
 		if (i > 0)
-			curl_easy_setopt(lane->easy, CURLOPT_CUSTOMREQUEST, bodied[i]);
+			lane->curl->easy_setopt(lane->easy, CURLOPT_CUSTOMREQUEST, bodied[i]);
 		return 0;
 	}
 	if (!strcmp(call->method, "GET"))
-		curl_easy_setopt(lane->easy, CURLOPT_HTTPGET, 1L);
+		lane->curl->easy_setopt(lane->easy, CURLOPT_HTTPGET, 1L);
 	else if (!strcmp(call->method, "HEAD"))
-		curl_easy_setopt(lane->easy, CURLOPT_NOBODY, 1L);
+		lane->curl->easy_setopt(lane->easy, CURLOPT_NOBODY, 1L);
 	else if (!strcmp(call->method, "DELETE"))
-		curl_easy_setopt(lane->easy, CURLOPT_CUSTOMREQUEST, "DELETE");
+		lane->curl->easy_setopt(lane->easy, CURLOPT_CUSTOMREQUEST, "DELETE");
 	else
 		return sba_fail(err, SBA_EINVAL, "no HTTP method '%s'", call->method);
 	return 0;
@@ -230,24 +244,24 @@ static int take_method(struct sba_http_response *lane, const struct sba_http_cal
 
 static bool set_safe_options(const struct sba_http_client *c, CURL *easy)
 {
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)SBA_HTTP_CONNECT_MS);
-	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)SBA_HTTP_RECEIVE_BUFFER);
+	c->curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	c->curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	c->curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	c->curl.easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+	c->curl.easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+	c->curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)SBA_HTTP_CONNECT_MS);
+	c->curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	c->curl.easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	c->curl.easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)SBA_HTTP_RECEIVE_BUFFER);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* A look-up that hangs in the system's resolver is left to its thread. */
-	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	c->curl.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 	/* Asks for no compression, and undoes what comes compressed all the same. */
-	return curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "identity") == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
-	       (!c->ca_file || curl_easy_setopt(easy, CURLOPT_CAINFO, c->ca_file) == CURLE_OK);
+	return c->curl.easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "identity") == CURLE_OK &&
+	       c->curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+	       c->curl.easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
+	       (!c->ca_file || c->curl.easy_setopt(easy, CURLOPT_CAINFO, c->ca_file) == CURLE_OK);
 }
 
 static int prepare(const struct sba_http_client *c, struct sba_http_response *lane,
@@ -260,9 +274,10 @@ static int prepare(const struct sba_http_client *c, struct sba_http_response *la
 		return rc;
 	sba_http_response_prepare(lane);
 	if (!set_safe_options(c, lane->easy) ||
-	    curl_easy_setopt(lane->easy, CURLOPT_URL, call->url) != CURLE_OK ||
-	    curl_easy_setopt(lane->easy, CURLOPT_HTTPHEADER, lane->sent_headers) != CURLE_OK ||
-	    curl_multi_add_handle(lane->multi, lane->easy) != CURLM_OK)
+	    lane->curl->easy_setopt(lane->easy, CURLOPT_URL, call->url) != CURLE_OK ||
+	    lane->curl->easy_setopt(lane->easy, CURLOPT_HTTPHEADER, lane->sent_headers) !=
+		    CURLE_OK ||
+	    lane->curl->multi_add_handle(lane->multi, lane->easy) != CURLM_OK)
 		return sba_fail(err, SBA_ENOMEM, "libcurl takes no call");
 	return 0;
 }

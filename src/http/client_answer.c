@@ -23,7 +23,7 @@ static size_t refuse(struct sba_http_response *r, int code)
 static void end_head(struct sba_http_response *r)
 {
 	long status = 0;
-	curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+	r->curl->easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
 	r->status = (int)status;
 	r->has_head = status >= 200;
 	if (!r->has_head)
@@ -63,11 +63,11 @@ static size_t on_body(char *data, size_t size, size_t count, void *user)
 
 void sba_http_response_prepare(struct sba_http_response *r)
 {
-	curl_easy_setopt(r->easy, CURLOPT_ERRORBUFFER, r->error);
-	curl_easy_setopt(r->easy, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(r->easy, CURLOPT_HEADERDATA, r);
-	curl_easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, on_body);
-	curl_easy_setopt(r->easy, CURLOPT_WRITEDATA, r);
+	r->curl->easy_setopt(r->easy, CURLOPT_ERRORBUFFER, r->error);
+	r->curl->easy_setopt(r->easy, CURLOPT_HEADERFUNCTION, on_header);
+	r->curl->easy_setopt(r->easy, CURLOPT_HEADERDATA, r);
+	r->curl->easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, on_body);
+	r->curl->easy_setopt(r->easy, CURLOPT_WRITEDATA, r);
 }
 
 static const struct {
@@ -98,17 +98,17 @@ static int fail_as_curl(const struct sba_http_response *r, struct sba_error *err
 		return sba_fail(err, SBA_ELIMIT, "the head of the answer is too large");
 	if (r->failed)
 		return sba_fail_nomem(err);
-	return sba_fail(err, code, "%s", *r->error ? r->error : curl_easy_strerror(r->result));
+	return sba_fail(err, code, "%s", *r->error ? r->error : r->curl->easy_strerror(r->result));
 }
 
 /* Lets curl do what it can without waiting. */
 static int step(struct sba_http_response *r, struct sba_error *err)
 {
 	int running = 0, left = 0;
-	CURLMcode mc = curl_multi_perform(r->multi, &running);
+	CURLMcode mc = r->curl->multi_perform(r->multi, &running);
 	if (mc != CURLM_OK)
-		return sba_fail(err, SBA_EIO, "%s", curl_multi_strerror(mc));
-	const CURLMsg *m = running ? NULL : curl_multi_info_read(r->multi, &left);
+		return sba_fail(err, SBA_EIO, "%s", r->curl->multi_strerror(mc));
+	const CURLMsg *m = running ? NULL : r->curl->multi_info_read(r->multi, &left);
 	if (m && m->msg == CURLMSG_DONE) {
 		r->result = m->data.result;
 		r->over = true;
@@ -120,10 +120,10 @@ static int wait_for_more(struct sba_http_response *r, struct sba_until until, st
 {
 	struct curl_waitfd cancel = { .fd = until.cancel_fd, .events = CURL_WAIT_POLLIN };
 	int left = sba_until_left(until);
-	CURLMcode mc = curl_multi_poll(r->multi, &cancel, until.cancel_fd >= 0 ? 1 : 0,
-				       left < 0 ? POLL_MS : left, NULL);
+	CURLMcode mc = r->curl->multi_poll(r->multi, &cancel, until.cancel_fd >= 0 ? 1 : 0,
+					   left < 0 ? POLL_MS : left, NULL);
 	if (mc != CURLM_OK)
-		return sba_fail(err, SBA_EIO, "%s", curl_multi_strerror(mc));
+		return sba_fail(err, SBA_EIO, "%s", r->curl->multi_strerror(mc));
 	return sba_until_check(until, err);
 }
 
@@ -181,7 +181,7 @@ static int advance(struct sba_http_response *r, struct sba_until until, struct s
 {
 	if (r->paused) {
 		r->paused = false;
-		curl_easy_pause(r->easy, CURLPAUSE_CONT);
+		r->curl->easy_pause(r->easy, CURLPAUSE_CONT);
 		if (r->in.len)
 			return 0;
 	}
@@ -204,19 +204,19 @@ ssize_t sba_http_response_read(struct sba_http_response *r, char *buf, size_t si
 	return r->result == CURLE_OK ? 0 : fail_as_curl(r, err);
 }
 
-static void wipe_headers(struct curl_slist *list)
+static void wipe_headers(const struct sba_curl *curl, struct curl_slist *list)
 {
 	for (const struct curl_slist *h = list; h; h = h->next)
 		explicit_bzero(h->data, strlen(h->data));
-	curl_slist_free_all(list);
+	curl->slist_free_all(list);
 }
 
 /* Taking an unfinished transfer out of its multi handle closes its connection. */
 void sba_http_response_reset(struct sba_http_response *r)
 {
-	curl_multi_remove_handle(r->multi, r->easy);
-	curl_easy_reset(r->easy);
-	wipe_headers(r->sent_headers);
+	r->curl->multi_remove_handle(r->multi, r->easy);
+	r->curl->easy_reset(r->easy);
+	wipe_headers(r->curl, r->sent_headers);
 	r->sent_headers = NULL;
 	sba_strv_fini(&r->headers);
 	sba_buf_reset(&r->in);

@@ -16,12 +16,44 @@ const char *sba_http_irregular(struct MHD_Connection *c, const char *method, con
 
 /* ---- client ---- */
 
+/* What is used of libcurl, by its names without "curl_" (curl.c). */
+struct sba_curl {
+	CURLcode (*global_init)(long flags);
+	void (*global_cleanup)(void);
+	CURL *(*easy_init)(void);
+	CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
+	CURLcode (*easy_getinfo)(CURL *easy, CURLINFO info, ...);
+	CURLcode (*easy_pause)(CURL *easy, int what);
+	void (*easy_reset)(CURL *easy);
+	void (*easy_cleanup)(CURL *easy);
+	const char *(*easy_strerror)(CURLcode code);
+	CURLM *(*multi_init)(void);
+	CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
+	CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
+	CURLMcode (*multi_perform)(CURLM *multi, int *ret_running);
+	CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd more[], unsigned n, int ms,
+				int *ret);
+	CURLMsg *(*multi_info_read)(CURLM *multi, int *ret_left);
+	CURLMcode (*multi_cleanup)(CURLM *multi);
+	const char *(*multi_strerror)(CURLMcode code);
+	struct curl_slist *(*slist_append)(struct curl_slist *list, const char *text);
+	void (*slist_free_all)(struct curl_slist *list);
+	CURLU *(*url)(void);
+	CURLUcode (*url_set)(CURLU *url, CURLUPart part, const char *text, unsigned flags);
+	CURLUcode (*url_get)(const CURLU *url, CURLUPart part, char **ret, unsigned flags);
+	void (*url_cleanup)(CURLU *url);
+	void (*free)(void *memory);
+};
+/* SBA_EUNSUPPORTED: it is not installed. */
+int sba_curl_load(struct sba_curl *ret, struct sba_error *err) SBA_MUST_CHECK;
+
 /* One lane: a curl handle with the one connection it keeps, in use by one call
  * or idle in the client's list. A multi handle of its own, because a wait must
  * be able to end by a descriptor, and connections shared by threads are not
  * safe in libcurl. */
 struct sba_http_response {
 	struct sba_http_client *client;
+	const struct sba_curl *curl;
 	struct sba_http_response *next; /* in the idle list */
 	CURLM *multi;
 	CURL *easy;
