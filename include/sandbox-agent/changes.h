@@ -99,7 +99,8 @@ struct sba_changes_options {
 };
 
 /* By path. SBA_ENOTFOUND: nothing is kept of the workspace as it was, as no folder was
- * copied in and there was no turn. */
+ * copied in and there was no turn. Where the sandbox is no engine's, this handle keeps it:
+ * as a folder was copied in by it or its first turn began, and as its last one did. */
 SBA_API int sba_sandbox_changes(struct sba_sandbox *s, const struct sba_changes_options *options,
 				struct sba_changes **ret, struct sba_error *err);
 SBA_API size_t sba_changes_count(const struct sba_changes *c);

@@ -28,11 +28,8 @@ void sba_turn_changes_begin(struct sba_turn *t)
 		.last = t->agent->one_turn,
 	};
 	struct sba_error why = { 0 };
-	/* What it compares with lies where only root's files are. */
-	if (!sba_sandbox_engine(t->agent->sandbox))
-		return;
 	int rc = sba_watch_begin(t->agent->sandbox, &o, &t->watch, &why);
-	/* Without a guest nobody expects it. */
+	/* Without anything to look with nobody expects it. */
 	if (rc < 0 && rc != SBA_EUNSUPPORTED)
 		cannot(t, &why);
 }

@@ -120,6 +120,8 @@ enum {
 	SBA_CONTENT_MAX = 8 * SBA_MIB,           /* of one file, to be compared */
 	SBA_CONTENTS_MAX = 256 * SBA_MIB,        /* of all of them at once */
 	SBA_HASHED_MAX = 50 * SBA_MIB,           /* a larger file is known by size and time */
+	SBA_STATE_CONTENT_MAX = SBA_MIB,         /* of one file, kept by a handle */
+	SBA_STATE_CONTENTS_MAX = 64 * SBA_MIB,   /* of all of them */
 	SBA_HASHES_MIN = 1000,                   /* files read that are worth a list of them */
 	SBA_LISTS_MAX = 4 * SBA_MIB,             /* names of lists that are kept */
 	SBA_DIFF_LINES_MAX = 1000 * 1000,        /* of both sides of a text */

@@ -21,9 +21,9 @@ static int check_options(const struct cli_args *args, struct sba_error *err)
 					      "allow",     "runtime",
 					      "keepalive", "max-lifetime",
 					      "keep",      "keep-on-failure",
-					      "apply",     "patch",
-					      "commits",   "branch",
-					      "tag",       "ca-file" };
+					      "apply",     "commits",
+					      "branch",    "tag",
+					      "ca-file" };
 	for (size_t i = 0; i < CLI_LEN(others); i++) {
 		if (cli_given(args, others[i]))
 			return cli_fail(err, SBA_EINVAL,

@@ -209,9 +209,8 @@ static const char *image_of(const struct cli *cli, const struct cli_spawn *o,
 static int check_options(const struct cli_spawn *o, const struct cli_args *args,
 			 struct sba_error *err)
 {
-	static const char *const others[] = { "pull", "locked",   "mount",      "user",
-					      "pids", "runtime",  "apply",      "patch",
-					      "in",   "keep-env", "no-landlock" };
+	static const char *const others[] = { "pull",    "locked", "mount",    "user",       "pids",
+					      "runtime", "in",     "keep-env", "no-landlock" };
 	for (size_t i = 0; i < CLI_LEN(others); i++) {
 		if (cli_given(args, others[i]))
 			return cli_fail(

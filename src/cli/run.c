@@ -275,10 +275,11 @@ static int bring_home(struct cli *cli, const struct run_options *o, struct sba_s
 {
 	struct sba_changes *c = NULL;
 	struct sba_error err;
-	if (!(o->apply || o->patch || o->spawn.workspace) || cli_local_wanted(&o->spawn))
+	bool here = cli_local_wanted(&o->spawn);
+	if (!(o->apply || o->patch || o->spawn.workspace) || (here && !o->patch))
 		return 0;
 	if (cli_signals_caught()) {
-		w->changed = o->spawn.workspace &&
+		w->changed = !here && o->spawn.workspace &&
 			     (cli_remote_is(o->spawn.backend) || changed_by_then(cli, s));
 		return 0;
 	}
@@ -295,8 +296,9 @@ static int bring_home(struct cli *cli, const struct run_options *o, struct sba_s
 			 "what %s goes with the sandbox: --apply or --patch FILE brings it home",
 			 o->commits ? "no commit has" : "changed");
 	sba_changes_free(c);
-	/* Where the sandbox is gone there is nothing that could be kept. */
-	if (rc == SBA_EBROKEN || rc == SBA_ENOTFOUND)
+	/* Where the sandbox is gone there is nothing that could be kept, and what was done here
+	 * stays. At a service it may be that nothing could be looked at. */
+	if (here || rc == SBA_EBROKEN || (rc == SBA_ENOTFOUND && !cli_remote_is(o->spawn.backend)))
 		w->changed = false;
 	return rc < 0 && (o->apply || o->patch || o->commits) && !cli_signals_caught()
 		       ? cli_report(cli, &err)

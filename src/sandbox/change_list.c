@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of a workspace as a list of changes: sorted, renamings found, lines counted. */
-#include "sandbox/change_list.h"
+#include "sandbox/states.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -287,6 +287,8 @@ int sba_sandbox_changes(struct sba_sandbox *s, const struct sba_changes_options 
 	struct sba_kept k = { 0 };
 	struct sba_records r;
 	int64_t turn = options ? options->turn : 0;
+	if (!s->engine)
+		return sba_states_changes(s, turn, ret, err);
 	int rc = sba_kept_load(s, &k, err);
 	if (rc < 0)
 		return rc;

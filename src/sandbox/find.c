@@ -7,6 +7,7 @@
 #include "sandbox/carried.h"
 #include "sandbox/past.h"
 #include "sandbox/session.h"
+#include "sandbox/states.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +321,7 @@ void sba_sandbox_close(struct sba_sandbox *s)
 		return;
 	sba_session_free(s->session);
 	sba_carried_free(s->carried);
+	sba_states_free(s->states);
 	if (s->backend && s->backend->free)
 		s->backend->free(s);
 	json_decref(s->labels);

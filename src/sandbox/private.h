@@ -27,6 +27,7 @@ enum {
 
 struct sba_session;
 struct sba_carried;
+struct sba_states;
 
 /* One sandbox as the engine lists it, and a handle on it. */
 struct sba_sandbox {
@@ -52,6 +53,7 @@ struct sba_sandbox {
 	struct sba_carried *carried; /* the last one */
 	struct sba_lock *locks;      /* that are held */
 	pthread_cond_t unlocked;
+	struct sba_states *states; /* of the workspace; NULL: none is kept here */
 	char *root; /* what is root's own elsewhere lies beneath it; NULL: not asked yet */
 };
 

@@ -280,6 +280,32 @@ static int keep(struct sba_records *r, const struct sba_record *one, const struc
 	return rc;
 }
 
+static struct piece piece_of(const char *text)
+{
+	return (struct piece){ text, text ? strlen(text) : 0 };
+}
+
+int sba_records_add(struct sba_records *r, const struct sba_record *one, struct sba_error *err)
+{
+	const struct pieces p = { .path = piece_of(one->path),
+				  .old_link = piece_of(one->old.entry.link),
+				  .fresh_link = piece_of(one->fresh.entry.link) };
+	struct sba_record copy = *one;
+	copy.path = copy.old.entry.link = copy.fresh.entry.link = NULL;
+	return keep(r, &copy, &p, err);
+}
+
+int sba_records_add_content(struct sba_records *r, struct sba_record *one, const char *data,
+			    size_t len, struct sba_error *err)
+{
+	struct sba_record_side side = one->fresh;
+	side.why = SBA_CONTENT_SENT;
+	int rc = keep_content(&r->fresh_fd, &r->fresh_len, (struct piece){ data, len }, &side, err);
+	if (rc == 0)
+		one->fresh = side;
+	return rc;
+}
+
 /* 1: one was taken; 0: more bytes are needed. */
 static int take_one(struct sba_records *r, size_t *at, struct sba_error *err)
 {

@@ -50,6 +50,12 @@ void sba_records_fini(struct sba_records *r);
 /* Takes the next bytes, in whatever pieces. SBA_EPROTO, SBA_ELIMIT. */
 int sba_records_feed(struct sba_records *r, const void *data, size_t len,
 		     struct sba_error *err) SBA_MUST_CHECK;
+/* Appends a copy of one, without its contents. SBA_ELIMIT. */
+int sba_records_add(struct sba_records *r, const struct sba_record *one,
+		    struct sba_error *err) SBA_MUST_CHECK;
+/* The content of a fresh side of theirs. SBA_EPROTO: it is another one. */
+int sba_records_add_content(struct sba_records *r, struct sba_record *one, const char *data,
+			    size_t len, struct sba_error *err) SBA_MUST_CHECK;
 /* All has come: none is cut, none is there twice. They are by path then. */
 int sba_records_end(struct sba_records *r, struct sba_error *err) SBA_MUST_CHECK;
 /* The content of a side, ret_size = entry.size bytes; the caller frees. */

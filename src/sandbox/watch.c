@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sandbox/change_list.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/states.h"
 
 struct sba_watch {
 	struct sba_sandbox *sandbox; /* lent */
@@ -31,25 +31,32 @@ static int look_and_keep(struct sba_watch *w, enum sba_kept_phase phase, struct 
 	return rc;
 }
 
+static int begin_inside(struct sba_watch *w, struct sba_error *err)
+{
+	struct sba_records r;
+	int rc = sba_kept_load(w->sandbox, &w->kept, err);
+	if (rc == 0 && !*w->kept.folder)
+		snprintf(w->kept.folder, sizeof(w->kept.folder), "%s", w->options.folder);
+	if (rc == 0)
+		rc = look_and_keep(w, SBA_KEPT_BEGIN, &r, err);
+	if (rc == 0)
+		sba_records_fini(&r);
+	return rc;
+}
+
 int sba_watch_begin(struct sba_sandbox *s, const struct sba_watch_options *o,
 		    struct sba_watch **ret, struct sba_error *err)
 {
-	struct sba_records r;
 	struct sba_watch *w = calloc(1, sizeof(*w));
 	if (!w)
 		return sba_fail_nomem(err);
 	w->sandbox = s;
 	w->options = *o;
-	int rc = sba_kept_load(s, &w->kept, err);
-	if (rc == 0 && !*w->kept.folder)
-		snprintf(w->kept.folder, sizeof(w->kept.folder), "%s", o->folder);
-	if (rc == 0)
-		rc = look_and_keep(w, SBA_KEPT_BEGIN, &r, err);
+	int rc = s->engine ? begin_inside(w, err) : sba_states_keep(s, o->folder, o->turn, err);
 	if (rc < 0) {
 		sba_watch_free(w);
 		return rc;
 	}
-	sba_records_fini(&r);
 	*ret = w;
 	return 0;
 }
@@ -57,6 +64,8 @@ int sba_watch_begin(struct sba_sandbox *s, const struct sba_watch_options *o,
 int sba_watch_end(struct sba_watch *w, struct sba_changes **ret, struct sba_error *err)
 {
 	struct sba_records r;
+	if (!w->sandbox->engine)
+		return sba_states_changes(w->sandbox, w->options.turn, ret, err);
 	int rc = look_and_keep(w, SBA_KEPT_END, &r, err);
 	return rc < 0 ? rc : sba_changes_make(w->sandbox, &w->kept, &r, ret, err);
 }

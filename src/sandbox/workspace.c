@@ -16,7 +16,7 @@
 #include "base/limits.h"
 #include "sandbox/files.h"
 #include "sandbox/git.h"
-#include "sandbox/kept.h"
+#include "sandbox/states.h"
 
 enum { GIT_MS = 60 * 1000 };
 
@@ -275,6 +275,18 @@ static int send_project(struct sba_sandbox *s, struct project *p, const char *in
 	return sba_send(s, inside, &cargo, o, ret_report, err);
 }
 
+/* Where there are no tools to look with, no changes are told. */
+static int keep_here(struct sba_sandbox *s, const char *inside, struct sba_error *err)
+{
+	struct sba_error why = { 0 };
+	int rc = sba_states_keep(s, inside, 0, &why);
+	if (rc == SBA_EUNSUPPORTED)
+		return 0;
+	if (rc < 0 && err)
+		*err = why;
+	return rc;
+}
+
 /* As it came in: what changes from now on is told against it. A second one adds to
  * the first, as a change. */
 static int keep(struct sba_sandbox *s, const struct project *p, const char *inside,
@@ -282,6 +294,8 @@ static int keep(struct sba_sandbox *s, const struct project *p, const char *insi
 {
 	struct sba_kept k = { 0 };
 	struct sba_records r;
+	if (!s->engine)
+		return keep_here(s, inside, err);
 	int rc = sba_kept_load(s, &k, err);
 	if (rc == SBA_EUNSUPPORTED || (rc == 0 && *k.folder)) {
 		sba_kept_fini(&k);

@@ -435,12 +435,17 @@ static void programs_and_temporary_folders_are_found(void **state)
 
 /* ---- agents ---- */
 
+/* In a folder that is there later it changes things. */
+static const char agent_program[] =
+	"if cd told 2>/dev/null; then echo hello >>a; rm b; ln -s a link; chmod 755 c; fi; "
+	"exec sed s/l/L/g";
+
 static void an_agent_lives_in_it_and_leaves_it_alive(void **state)
 {
 	struct sba_sandbox *s = box_of(state);
 	struct sba_error err = { 0 };
 	struct sba_agent *a = NULL;
-	const char *const program[] = { "sed", "s/l/L/g", NULL };
+	const char *const program[] = { "sh", "-c", agent_program, NULL };
 	const struct sba_sandbox_options lodger = { .agent = "command", .program = program };
 	const struct sba_turn_options turn = { .prompt = "hello" };
 	if (sba_agent_move_in(s, &lodger, &err) < 0 || sba_agent_open(s, NULL, &a, &err) < 0)
@@ -471,6 +476,55 @@ static void a_missing_cli_is_named_with_its_place_and_remedy(void **state)
 	assert_non_null(strstr(err.text, *sba_sandbox_info(s)->image ? sba_sandbox_info(s)->image
 								     : sba_sandbox_info(s)->name));
 	assert_non_null(strstr(err.hint, "image build pi"));
+}
+
+/* Each as "CHANGE PATH\n"; the diff of told/a. */
+static void read_changes(struct sba_turn *t, struct sba_buf *ret, struct sba_buf *ret_diff)
+{
+	const struct sba_event *event;
+	struct sba_error err = { 0 };
+	int rc;
+	while ((rc = sba_turn_next(t, -1, &event, &err)) > 0) {
+		if (event->kind != SBA_EVENT_FILE_CHANGE || !strstr(event->path, "/told/"))
+			continue;
+		sba_buf_printf(ret, "%s %s\n", event->change, strstr(event->path, "told/"));
+		if (event->diff && strcmp(strrchr(event->path, '/'), "/a") == 0)
+			sba_buf_puts(ret_diff, event->diff);
+	}
+	assert_int_equal(rc, 0);
+}
+
+static void what_a_turn_changes_is_told_with_its_diff(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	const struct sba_turn_options turn = { .prompt = "x" };
+	SBA_BUF struct sba_buf told = SBA_BUF_INIT(65536), diff = SBA_BUF_INIT(65536);
+	struct sba_agent *a = NULL;
+	struct sba_turn *t = NULL;
+	struct sba_changes *c = NULL;
+	struct sba_error err = { 0 };
+	struct sba_run_result r =
+		RUN_SH(s, "mkdir told && cd told && echo one >a && echo two >b && echo 3 >c");
+	assert_int_equal(r.exit.number, 0);
+	sba_run_result_fini(&r);
+	if (sba_agent_open(s, NULL, &a, &err) < 0 || sba_turn_begin(a, &turn, &t, &err) < 0)
+		fail_msg("%s", err.text);
+	read_changes(t, &told, &diff);
+	sba_turn_free(t);
+	sba_agent_close(a);
+	assert_string_equal(told.data, "modified told/a\ndeleted told/b\nmode told/c\n"
+				       "created told/link\n");
+	assert_non_null(strstr(diff.data, "@@ -1 +1,2 @@\n one\n+hello\n"));
+	/* Since the first turn, before which there was none of it. */
+	if (sba_sandbox_changes(s, NULL, &c, &err) < 0)
+		fail_msg("%s", err.text);
+	size_t n = 0;
+	for (size_t i = 0; i < sba_changes_count(c); i++) {
+		const struct sba_change *one = sba_changes_at(c, i);
+		n += strncmp(one->path, "told/", 5) == 0 && one->kind == SBA_CHANGE_CREATED;
+	}
+	sba_changes_free(c);
+	assert_int_equal(n, 3);
 }
 
 /* ---- the end ---- */
@@ -530,6 +584,7 @@ static void closing_ends_what_runs_and_may_be_done_twice(void **state)
 		LIVE_STEP(programs_and_temporary_folders_are_found),                               \
 		LIVE_STEP(a_missing_cli_is_named_with_its_place_and_remedy),                       \
 		LIVE_STEP(an_agent_lives_in_it_and_leaves_it_alive),                               \
+		LIVE_STEP(what_a_turn_changes_is_told_with_its_diff),                              \
 		LIVE_STEP(what_it_cannot_do_is_refused_by_the_capabilitys_name),                   \
 		LIVE_STEP(closing_ends_what_runs_and_may_be_done_twice)
 

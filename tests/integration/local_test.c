@@ -227,6 +227,26 @@ static void run_works_in_the_folder_itself(void **state)
 	live_assert_says(&missing, 1, "there is no 'pi' in local sandbox");
 }
 
+static void what_run_has_changed_in_the_folder_is_a_patch_too(void **state)
+{
+	LIVE_CHILD c, refused;
+	(void)state;
+	(void)mkdir(path_of("patched"), 0700);
+	live_write_file(path_of("patched/a"), "one\n", 4, 0644);
+	live_write_file(path_of("patched/gone"), "x\n", 2, 0644);
+	SBA_FREE char *patch = strdup(path_of("a.patch"));
+	RUN(&c, "run", "command", "--backend", "local", "-w", path_of("patched"), "--patch", patch,
+	    "two\n", "--", "sh", "-c", "cat >>a; rm gone; exit 3");
+	assert_int_equal(c.status, 1);
+	SBA_FREE char *text = live_read_file(patch, NULL);
+	assert_non_null(text);
+	assert_non_null(strstr(text, "@@ -1 +1,2 @@\n one\n+two\n"));
+	assert_non_null(strstr(text, "deleted file mode 100644"));
+	RUN(&refused, "run", "command", "--backend", "local", "-w", path_of("patched"), "--apply",
+	    "hello", "--", "cat");
+	live_assert_says(&refused, 2, "--apply: a local sandbox cannot keep it");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +256,7 @@ int main(void)
 		LIVE_STEP(all_of_it_ends_with_a_client_that_is_killed),
 		LIVE_STEP(its_private_folder_goes_with_it_and_what_the_dead_left_too),
 		LIVE_STEP(run_works_in_the_folder_itself),
+		LIVE_STEP(what_run_has_changed_in_the_folder_is_a_patch_too),
 	};
 	return live_run(tests, live_begin, live_end);
 }
