@@ -145,6 +145,18 @@ static int write_fresh(struct apply *a, const struct sba_change_item *i,
 
 /* ---- one change ---- */
 
+/* A folder here, where a file went and others came below its name. */
+static bool has_come(const struct apply *a, const char *folder)
+{
+	size_t len = strlen(folder);
+	for (size_t i = 0; i < a->changes->n; i++) {
+		const struct sba_record *fresh = a->changes->v[i].fresh;
+		if (fresh && strncmp(fresh->path, folder, len) == 0 && fresh->path[len] == '/')
+			return true;
+	}
+	return false;
+}
+
 /* A folder here is no conflict where all that was in it goes. */
 static bool goes_away(const struct apply *a, const char *folder)
 {
@@ -192,7 +204,7 @@ static int do_remove(struct apply *a, const struct sba_change_item *i, bool *ret
 	int rc = look(a, path, i, &seen, err);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	if (seen.mode == 0)
+	if (seen.mode == 0 || (S_ISDIR(seen.mode) && has_come(a, path)))
 		return 0;
 	if (!is_entry(&seen, &i->old->old.entry)) {
 		conflict(a, path, "it has changed here too");

@@ -352,6 +352,21 @@ static void a_folder_here_becomes_what_the_one_inside_is(void **state)
 	live_assert_says(&again, 0, "7 there already");
 }
 
+static void a_file_that_became_a_folder_comes_once(void **state)
+{
+	(void)state;
+	LIVE_CHILD c, again;
+	make_project("turned");
+	change_inside("cd /workspace; mv README r; mkdir README; echo in > README/in");
+	RUN(&c, "apply", BOX, live_path("turned"));
+	live_assert_says(&c, 0, "applied");
+	SBA_FREE char *text = live_read_file(in("turned", "README/in"), NULL);
+	assert_string_equal(text, "in\n");
+	RUN(&again, "apply", BOX, live_path("turned"));
+	live_assert_says(&again, 0, "9 there already");
+	change_inside("cd /workspace; rm -r README; mv r README");
+}
+
 static void the_patch_does_the_same_by_git(void **state)
 {
 	char patch[600];
@@ -541,6 +556,7 @@ int main(void)
 		LIVE_STEP(conflicts_name_all_of_them_and_change_nothing),
 		LIVE_STEP(the_patch_does_the_same_by_git),
 		LIVE_STEP(a_folder_here_becomes_what_the_one_inside_is),
+		LIVE_STEP(a_file_that_became_a_folder_comes_once),
 		LIVE_STEP(a_link_that_leads_out_is_a_conflict),
 		LIVE_STEP(nothing_is_told_where_nothing_is_kept),
 		LIVE_STEP(a_fork_is_compared_with_what_its_parent_was),
