@@ -344,20 +344,27 @@ static int turn_and_files(struct cli *cli, const struct run_options *o, struct s
 }
 
 /* A failure takes nothing with it that could be of use. */
-static void tell_kept(struct cli *cli, const struct run_options *o, const char *name)
+static void tell_kept(struct cli *cli, const struct run_options *o, const struct sba_sandbox *s)
 {
-	const char *path;
+	const char *path, *name = sba_sandbox_info(s)->name;
 	if (o->keep) {
 		cli_note(cli, "kept: sandbox-agent chat %s \"go on\"", name);
 		return;
 	}
 	CLI_FREE char *dir =
 		o->spawn.workspace ? cli_workspace_dir(o->spawn.workspace, &path) : NULL;
-	fprintf(stderr,
-		"kept: what it has done is in sandbox %s\n"
-		"  look:  sandbox-agent diff %s\n  take:  sandbox-agent apply %s %s\n"
-		"  end:   sandbox-agent rm %s\n",
-		name, name, name, dir ? dir : "DIR", name);
+	fprintf(stderr, "kept: what it has done is in sandbox %s\n", name);
+	/* What it was before is known to this process alone. */
+	if (cli_remote_is(o->spawn.backend))
+		fprintf(stderr,
+			"  look:  sandbox-agent exec %s -- ls -la\n"
+			"  take:  sandbox-agent cp %s:%s DIR\n",
+			name, name, sba_sandbox_workdir(s));
+	else
+		fprintf(stderr,
+			"  look:  sandbox-agent diff %s\n  take:  sandbox-agent apply %s %s\n",
+			name, name, dir ? dir : "DIR");
+	fprintf(stderr, "  end:   sandbox-agent rm %s\n", name);
 }
 
 static int end(struct cli *cli, const struct run_options *o, struct sba_sandbox *s,
@@ -369,7 +376,7 @@ static int end(struct cli *cli, const struct run_options *o, struct sba_sandbox 
 		const char *name = sba_sandbox_info(s)->name;
 		snprintf(kept, sizeof(kept), "sandbox %s is kept", name);
 		if (!cli->json && !(cli->quiet && o->keep))
-			tell_kept(cli, o, name);
+			tell_kept(cli, o, s);
 	} else {
 		removed = cli_remove(cli, s);
 	}

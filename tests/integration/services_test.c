@@ -97,6 +97,36 @@ static void a_run_leaves_nothing_there_and_brings_its_answer(void **state)
 	assert_int_equal(fake_remote_count(&fake), 0);
 }
 
+static void a_run_on_a_copy_there_is_applied_here(void **state)
+{
+	LIVE_CHILD c;
+	char file[200];
+	(void)state;
+	(void)mkdir(live_path("project"), 0700);
+	snprintf(file, sizeof(file), "%s/a", live_path("project"));
+	live_write_file(file, "one\n", 4, 0644);
+	RUN(&c, "run", "command", "--backend", "opensandbox", "--image", "debian", "-w",
+	    live_path("project"), "--apply", "two", "--", "sh", "-c",
+	    "cat >>a; echo new >b; echo done");
+	live_assert_says(&c, 0, "applied");
+	SBA_FREE char *text = live_read_file(file, NULL);
+	assert_string_equal(text, "one\ntwo");
+	snprintf(file, sizeof(file), "%s/b", live_path("project"));
+	assert_int_equal(access(file, F_OK), 0);
+	assert_int_equal(fake_remote_count(&fake), 0);
+}
+
+static void a_run_that_fails_there_keeps_what_it_has_done(void **state)
+{
+	LIVE_CHILD c;
+	(void)state;
+	(void)mkdir(live_path("project"), 0700);
+	RUN(&c, "run", "command", "--backend", "opensandbox", "--image", "debian", "-w",
+	    live_path("project"), "x", "--", "sh", "-c", "echo half >made; exit 3");
+	live_assert_says(&c, 1, "take:  sandbox-agent cp opensandbox/");
+	assert_int_equal(fake_remote_count(&fake), 1);
+}
+
 /* The scripted model's address is one inside, which only the channel can have opened. */
 static void an_agent_reaches_its_model_where_the_guest_is_carried(void **state)
 {
@@ -176,6 +206,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SERVICE_TEST(one_that_is_made_is_used_listed_and_removed_by_its_name),
 		SERVICE_TEST(a_run_leaves_nothing_there_and_brings_its_answer),
+		SERVICE_TEST(a_run_on_a_copy_there_is_applied_here),
+		SERVICE_TEST(a_run_that_fails_there_keeps_what_it_has_done),
 		SERVICE_TEST(an_agent_reaches_its_model_where_the_guest_is_carried),
 		SERVICE_TEST(what_cannot_be_is_refused_by_the_capabilitys_name),
 		SERVICE_TEST(a_key_comes_from_a_file_too_and_is_never_shown),
