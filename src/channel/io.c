@@ -59,6 +59,11 @@ static int receive(struct sba_channel *c, const char *data, size_t len, struct s
 
 static int at_end(struct sba_channel *c, struct sba_error *err)
 {
+	if (c->stood_ms > 0)
+		return sba_fail(err, SBA_ELOST,
+				"channel: this program stood still for %d s, and counts as gone "
+				"after %d",
+				(int)(c->stood_ms / 1000), SBA_CHANNEL_GUEST_SILENCE_MS / 1000);
 	if (c->greeted)
 		return sba_fail(err, SBA_ELOST, "channel: the guest's session ended");
 	return c->link->ops->explain(c->link, c->preamble.data ? c->preamble.data : "", err);
@@ -198,6 +203,10 @@ static int turn(struct sba_channel *c, struct sba_error *err)
 		until = sba_until_sooner(until, 1);
 	if (poll(c->polls, (nfds_t)n, sba_until_left(until)) < 0 && errno != EINTR)
 		return sba_fail_errno(err, SBA_EIO, errno, "channel: poll");
+	/* Stopped, in a debugger, on a machine that slept. */
+	int64_t late = sba_now_ms() - next;
+	if (late >= SBA_CHANNEL_GUEST_SILENCE_MS - SBA_CHANNEL_PING_MS)
+		c->stood_ms = late + SBA_CHANNEL_PING_MS;
 	serve(c, n);
 	return read_link(c, err);
 }

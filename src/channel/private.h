@@ -223,6 +223,7 @@ struct sba_channel {
 	struct sba_buf preamble;
 	struct sba_flood flood;
 	int64_t heard, next_ping;
+	int64_t stood_ms;   /* for how long this thread once did not run, if that was long */
 	uint64_t ping_last; /* payload of the one that is not answered yet; 0: none */
 	size_t out_at, out_len;
 	struct pollfd polls[2 + SBA_CHANNEL_STREAMS_MAX];

@@ -337,6 +337,21 @@ static void a_stopped_client_counts_as_gone_and_says_so_when_it_goes_on(void **s
 	assert_true(c.err.len > 0);
 }
 
+static void a_stopped_client_of_a_sandbox_that_stays_is_told_why_it_counts_as_gone(void **state)
+{
+	(void)state;
+	LIVE_CHILD c;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = BOX });
+	live_start(&c, &(struct live_start){ .argv = argv_of(2) });
+	live_await(a_command, NULL, 20000);
+	kill(c.pid, SIGSTOP);
+	live_await(no_command, NULL, SBA_CHANNEL_GUEST_SILENCE_MS + COMMAND_END_MS);
+	kill(c.pid, SIGCONT);
+	live_child_end(&c, 60000);
+	live_assert_says(&c, 125, "this program stood still for");
+	live_remove(s);
+}
+
 /* ---- the terminal ---- */
 
 /* The program as the leader of a terminal of its own. */
@@ -434,6 +449,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(clients_killed_at_random_instants_leave_nothing),
 		LIVE_TEST(a_stopped_client_counts_as_gone_and_says_so_when_it_goes_on),
+		LIVE_TEST(a_stopped_client_of_a_sandbox_that_stays_is_told_why_it_counts_as_gone),
 		LIVE_TEST(a_closed_terminal_ends_a_run_and_its_sandbox),
 		LIVE_TEST(a_closed_terminal_ends_a_command_in_a_sandbox_that_stays),
 		LIVE_TEST(live_nothing_is_left),
