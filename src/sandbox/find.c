@@ -222,43 +222,15 @@ static int take(struct sba_found *f, size_t i, struct sba_sandbox **ret, struct 
 	return 0;
 }
 
-/* Whether the engine remembers how one was made, but not that it began. A start
- * comes after every create: where that is still known, so is the start. */
-static bool never_began(const json_t *events, const char *id)
-{
-	bool created = false;
-	size_t i;
-	json_t *event;
-	json_array_foreach(events, i, event)
-	{
-		const char *action = sba_json_str(event, "Action");
-		const json_t *attributes = sba_json_get(event, "Actor.Attributes");
-		if (!action || !attributes || !sba_ours_event(attributes) ||
-		    strcmp(sba_label_get(attributes, "id"), id) != 0)
-			continue;
-		if (strcmp(action, "start") == 0 &&
-		    strcmp(sba_label_get(attributes, "role"), "sandbox") == 0)
-			return false;
-		created = created || strcmp(action, "create") == 0;
-	}
-	return created;
-}
-
-/* Newest last: a name can have been used before. What failed while it was made
- * has never been. */
+/* Newest last: a name can have been used before. */
 static const char *past_reason(struct sba_engine *e, const char *by_prefix, const char *name)
 {
 	enum { LOOK_BACK_S = 24 * 60 * 60 };
 	struct sba_found past = { 0 };
-	SBA_JSON json_t *events = NULL;
 	const char *reason = NULL;
-	int64_t since = sba_unix_ms() / 1000 - LOOK_BACK_S;
-	if (sba_past_add(e, by_prefix, since, &past, NULL) == 0 && past.n > 0 &&
-	    sba_engine_past_events(e, by_prefix, since, sba_engine_until(e, SBA_ENGINE_STEP_MS),
-				   &events, NULL) == 0) {
+	if (sba_past_add(e, by_prefix, sba_unix_ms() / 1000 - LOOK_BACK_S, &past, NULL) == 0) {
 		for (size_t i = 0; i < past.n; i++) {
-			if (strcmp(past.v[i].info.name, name) == 0 &&
-			    !never_began(events, past.v[i].info.id))
+			if (strcmp(past.v[i].info.name, name) == 0)
 				reason = past.v[i].info.reason; /* a literal */
 		}
 	}

@@ -119,6 +119,52 @@ static int learn_name(struct sba_sandbox *s, const json_t *attributes)
 	return 0;
 }
 
+/* Whether the engine remembers how one was made, but not that it began. A start
+ * comes after every create: where that is still known, so is the start. */
+static bool never_began(const json_t *events, const char *id)
+{
+	bool created = false;
+	size_t i;
+	json_t *event;
+	json_array_foreach(events, i, event)
+	{
+		const char *action = sba_json_str(event, "Action");
+		const json_t *attributes = sba_json_get(event, "Actor.Attributes");
+		if (!action || !attributes || !sba_ours_event(attributes) ||
+		    strcmp(sba_label_get(attributes, "id"), id) != 0)
+			continue;
+		if (strcmp(action, "start") == 0 &&
+		    strcmp(sba_label_get(attributes, "role"), "sandbox") == 0)
+			return false;
+		created = created || strcmp(action, "create") == 0;
+	}
+	return created;
+}
+
+/* Not in the sidecar's own word. */
+static bool ended_by_others(const struct sba_sandbox *s)
+{
+	static const char *const reasons_of_others[] = { "unknown", "killed", "removed" };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(reasons_of_others); i++) {
+		if (strcmp(s->info.reason, reasons_of_others[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What failed, or was given up, while it was made has never been. */
+static void drop_never_begun(const json_t *events, struct sba_found *f, size_t from)
+{
+	size_t kept = from;
+	for (size_t i = from; i < f->n; i++) {
+		if (ended_by_others(&f->v[i]) && never_began(events, f->v[i].info.id))
+			json_decref(f->v[i].labels);
+		else
+			f->v[kept++] = f->v[i];
+	}
+	f->n = kept;
+}
+
 int sba_past_add(struct sba_engine *e, const char *label, int64_t since_unix_s,
 		 struct sba_found *found, struct sba_error *err)
 {
@@ -152,5 +198,6 @@ int sba_past_add_until(struct sba_engine *e, const char *label, int64_t since_un
 		if (learn_name(s, attributes) < 0)
 			return sba_fail_nomem(err);
 	}
+	drop_never_begun(events, found, alive);
 	return 0;
 }

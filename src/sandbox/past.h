@@ -6,7 +6,8 @@
 #include "sandbox/private.h"
 
 /* The sandboxes of a label filter "k=v" that ended since a UNIX time: appended
- * to `found` unless it has them; info.state is "gone", info.reason says why. */
+ * to `found` unless it has them; info.state is "gone", info.reason says why. What never
+ * began is left out. */
 int sba_past_add(struct sba_engine *e, const char *label, int64_t since_unix_s,
 		 struct sba_found *found, struct sba_error *err) SBA_MUST_CHECK;
 int sba_past_add_until(struct sba_engine *e, const char *label, int64_t since_unix_s,

@@ -204,6 +204,37 @@ static void a_main_container_alone_is_told_as_that(void **state)
 	half_is_told_as("", "main", "has lost its sidecar");
 }
 
+/* ---- what is over ---- */
+
+static size_t past_of(const char *events)
+{
+	struct world w = { 0 };
+	const struct sba_list_options o = { .prefix = "p", .all = true };
+	const struct fake_exchange script[] = {
+		{ .path = "/containers/json?", .answer = json(&w, "[]") },
+		{ .path = "/events?", .answer = json(&w, events) },
+	};
+	struct sba_error err = { 0 };
+	begin(&w, script, SBA_ARRAY_LEN(script));
+	assert_int_equal(sba_sandbox_list(w.e, &o, &w.l, &err), 0);
+	size_t n = sba_sandbox_list_count(w.l);
+	if (n > 0)
+		assert_string_equal(sba_sandbox_list_at(w.l, 0)->reason, "unknown");
+	end(&w);
+	return n;
+}
+
+static void what_was_swept_half_made_is_no_sandbox_that_went(void **state)
+{
+	(void)state;
+	assert_int_equal(past_of(EVENT("create", "sandbox") EVENT("destroy", "sandbox")), 0);
+	assert_int_equal(past_of(EVENT("create", "sandbox") EVENT("start", "sandbox")
+					 EVENT("destroy", "sandbox")),
+			 1);
+	/* How it was made is forgotten. */
+	assert_int_equal(past_of(EVENT("destroy", "sandbox")), 1);
+}
+
 /* ---- paused ---- */
 
 static int check_paused(const char *container, struct sba_error *err)
@@ -244,6 +275,7 @@ int main(void)
 		TEST(a_half_whose_other_was_killed_is_told_as_gone_with_the_reason),
 		TEST(a_sidecar_whose_sandbox_is_not_there_yet_is_told_as_being_made),
 		TEST(a_main_container_alone_is_told_as_that),
+		TEST(what_was_swept_half_made_is_no_sandbox_that_went),
 		TEST(a_paused_one_is_told_as_that_until_it_goes_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
