@@ -353,6 +353,29 @@ static void the_programs_output_has_no_key(void **state)
 	child_has_none(&j);
 }
 
+/* It is in no variable of the program's, and in no command line. */
+static void a_key_of_a_file_and_of_a_command_reaches_the_provider_alone(void **state)
+{
+	(void)state;
+	NEEDS_CLAUDE();
+	LIVE_CHILD file, command;
+	char path[256], prints[300];
+	snprintf(path, sizeof(path), "%s", live_path("key"));
+	snprintf(prints, sizeof(prints), "cat %s", path);
+	live_write_file(path, key, strlen(key), 0600);
+	uint64_t before = sba_model_requests(model);
+	live_start(&file, &(struct live_start){ .argv = PROGRAM("--api-key-file", path, "hello") });
+	live_child_end(&file, 60000);
+	live_assert_says(&file, 0, NULL);
+	child_has_none(&file);
+	live_start(&command,
+		   &(struct live_start){ .argv = PROGRAM("--api-key-command", prints, "hello") });
+	live_child_end(&command, 60000);
+	live_assert_says(&command, 0, NULL);
+	child_has_none(&command);
+	assert_true(sba_model_requests(model) >= before + 2);
+}
+
 static void a_key_that_was_given_to_the_sandbox_is_not_shown_either(void **state)
 {
 	(void)state;
@@ -486,6 +509,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_marked_key_is_nowhere_during_and_after_a_turn),
 		LIVE_TEST(the_programs_output_has_no_key),
+		LIVE_TEST(a_key_of_a_file_and_of_a_command_reaches_the_provider_alone),
 		LIVE_TEST(a_key_that_was_given_to_the_sandbox_is_not_shown_either),
 		LIVE_TEST(a_key_that_the_provider_refuses_is_not_repeated),
 		LIVE_TEST(a_provider_that_repeats_the_key_is_starred),

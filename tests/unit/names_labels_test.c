@@ -132,11 +132,11 @@ static void a_living_creator_is_not_dead(void **state)
 	assert_false(sba_label_creator_dead(labels));
 }
 
-static void a_creator_that_ended_is_dead(void **state)
+/* What one that has ended wrote into the label. */
+static void creator_that_ended(char text[512])
 {
-	(void)state;
 	int ends[2];
-	char text[512] = "";
+	memset(text, 0, 512);
 	assert_int_equal(pipe(ends), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -148,11 +148,34 @@ static void a_creator_that_ended_is_dead(void **state)
 		_exit(n < 0);
 	}
 	close(ends[1]);
-	assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+	assert_true(read(ends[0], text, 511) > 0);
 	close(ends[0]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_creator_that_ended_is_dead(void **state)
+{
+	(void)state;
+	char text[512];
+	creator_that_ended(text);
 	SBA_JSON json_t *labels = json_pack("{s:s}", LABEL "creator", text);
 	assert_true(sba_label_creator_dead(labels));
+}
+
+/* On the same machine, and on the same engine's socket: its numbers are its own. */
+static void of_a_neighbour_in_another_container_nothing_is_known(void **state)
+{
+	(void)state;
+	char text[512], other[600];
+	creator_that_ended(text);
+	char *end = strrchr(text, '|');
+	*end = '\0';
+	char *pid = strrchr(text, '|');
+	*pid = '\0';
+	/* machine|boot|namespace, and one more digit to the last */
+	snprintf(other, sizeof(other), "%s9|%s|%s", text, pid + 1, end + 1);
+	SBA_JSON json_t *labels = json_pack("{s:s}", LABEL "creator", other);
+	assert_false(sba_label_creator_dead(labels));
 }
 
 static void another_process_of_its_number_is_not_the_creator(void **state)
@@ -196,6 +219,8 @@ int main(void)
 		cmocka_unit_test_setup(a_living_creator_is_not_dead, prepare),
 		cmocka_unit_test_setup(a_creator_that_ended_is_dead, prepare),
 		cmocka_unit_test_setup(another_process_of_its_number_is_not_the_creator, prepare),
+		cmocka_unit_test_setup(of_a_neighbour_in_another_container_nothing_is_known,
+				       prepare),
 		cmocka_unit_test_setup(of_another_machine_nothing_is_known, prepare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
