@@ -35,6 +35,13 @@ static void print_line(const struct sba_snapshot_file *f)
 	putchar('\n');
 }
 
+/* A terminal would obey the name. */
+static void show_line(struct cli *cli, const struct sba_snapshot_file *f)
+{
+	CLI_FREE char *name = cli_line(&cli->look, f->path, 0);
+	printf("%s  %s\n", f->sha256, name ? name : "");
+}
+
 static void print_json(const struct sba_snapshot_file *f)
 {
 	json_t *j = json_pack("{s:s, s:I, s:s}", "type", f->link ? "link" : "file", "size",
@@ -62,6 +69,8 @@ static void print(struct cli *cli, const struct sba_snapshot *n)
 		large += !f->link && !*f->sha256;
 		if (cli->json)
 			print_json(f);
+		else if (*f->sha256 && cli->look.out_tty)
+			show_line(cli, f);
 		else if (*f->sha256)
 			print_line(f);
 	}

@@ -148,6 +148,24 @@ static void a_snapshot_tells_hash_size_mode_and_link(void **state)
 	sba_snapshot_free(n);
 }
 
+/* Into a pipe they are as sha256sum would have them. */
+static void names_in_a_snapshot_are_shown_escaped_on_a_terminal(void **state)
+{
+	LIVE_CHILD shown, piped;
+	const char *const argv[] = { "--color", "never", "snapshot", BOX, "/tmp/odd", NULL };
+	(void)state;
+	free(live_sh_out(box,
+			 "mkdir /tmp/odd && echo x >\"/tmp/odd/$(printf 'a\\033]0;own\\007')\""));
+	live_start(&shown, &(struct live_start){ .argv = argv, .terminal = true });
+	live_child_end(&shown, 60000);
+	assert_int_equal(shown.status, 0);
+	assert_non_null(strstr(shown.out.data, "a\\x1b]0;own\\x07"));
+	assert_null(strchr(shown.out.data, '\033'));
+	live_start(&piped, &(struct live_start){ .argv = argv });
+	live_child_end(&piped, 60000);
+	assert_non_null(strstr(piped.out.data, "  a\033]0;own\007\n"));
+}
+
 static size_t count_in(const char *folder, const struct sba_snapshot_options *o)
 {
 	struct sba_snapshot_options options = *o;
@@ -546,6 +564,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STEP(a_snapshot_tells_hash_size_mode_and_link),
+		LIVE_STEP(names_in_a_snapshot_are_shown_escaped_on_a_terminal),
 		LIVE_STEP(a_snapshot_passes_over_what_it_shall),
 		LIVE_STEP(a_second_snapshot_reads_only_what_has_changed),
 		LIVE_STEP(a_snapshot_of_nothing_is_an_error),
