@@ -99,7 +99,7 @@ SBA_API int sba_sandbox_download(struct sba_sandbox *s, const char *path, const 
 				 const struct sba_transfer_options *options,
 				 struct sba_transfer_report *ret_report, struct sba_error *err);
 /* Copies a project folder to `path` (NULL: /workspace). In a git work tree:
- * tracked and not-ignored files and .git (without hooks, credentials and
+ * tracked and not-ignored files and .git, submodules' too (without hooks, credentials and
  * foreign config); elsewhere everything. *ret_report may be NULL. */
 SBA_API int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const char *path,
 				      const struct sba_transfer_options *options,

@@ -112,7 +112,8 @@ static int make_git_config(const char *dir, struct sba_until until, struct sba_b
 {
 	static const char *const remotes[] = { "remote", NULL };
 	SBA_BUF struct sba_buf value = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
-	sba_buf_puts(config, "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n");
+	sba_buf_puts(config, "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+			     "[submodule]\n\tactive = .\n[user]\n");
 	put_value(config, "name", git_value(dir, "user.name", until, &value));
 	put_value(config, "email", git_value(dir, "user.email", until, &value));
 	sba_buf_reset(&value);
@@ -229,14 +230,12 @@ static int pack_git_config(struct sba_pack *pack, const char *dir, const char *n
 	return rc;
 }
 
-static int pack_tree(struct sba_pack *pack, const char *dir, const char *name,
-		     const struct sba_strv *files, struct sba_until until, struct sba_error *err)
+static int pack_repository(struct sba_pack *pack, const char *dir, const char *name,
+			   struct sba_until until, struct sba_error *err)
 {
 	struct repository r = { SBA_BUF_INIT(SBA_LAND_PATH_MAX), SBA_BUF_INIT(SBA_LAND_PATH_MAX),
 				false };
 	int rc = find_repository(dir, until, &r, err);
-	if (rc == 0 && files->n > 0)
-		rc = sba_pack_paths(pack, name, dir, (const char *const *)files->v, err);
 	if (rc == 0 && r.found)
 		rc = pack_git_folders(pack, name, err);
 	if (rc == 0 && r.found)
@@ -246,6 +245,71 @@ static int pack_tree(struct sba_pack *pack, const char *dir, const char *name,
 	sba_buf_fini(&r.own);
 	sba_buf_fini(&r.common);
 	return rc;
+}
+
+/* ---- submodules, and other repositories within ---- */
+
+/* Adds the folder, once, if a repository begins there. */
+static int add_nested(const char *dir, const char *folder, size_t len, struct sba_strv *ret,
+		      struct sba_error *err)
+{
+	SBA_BUF struct sba_buf git = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
+	struct stat st;
+	sba_buf_printf(&git, "%s/%.*s/.git", dir, (int)len, folder);
+	int rc = sba_buf_check(&git, "path", err);
+	if (rc < 0 || lstat(git.data, &st) < 0)
+		return rc;
+	for (size_t i = 0; i < ret->n; i++) {
+		if (strncmp(ret->v[i], folder, len) == 0 && !ret->v[i][len])
+			return 0;
+	}
+	return sba_strv_addf(ret, err, "%.*s", (int)len, folder);
+}
+
+/* Files come sorted, so a folder is looked at when the first one in it comes. */
+static int find_nested(const char *dir, const struct sba_strv *files, struct sba_strv *ret,
+		       struct sba_error *err)
+{
+	const char *before = "";
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < files->n; i++) {
+		const char *file = files->v[i];
+		size_t same = 0;
+		while (before[same] && before[same] == file[same])
+			same++;
+		for (const char *c = strchr(file, '/'); rc == 0 && c; c = strchr(c + 1, '/')) {
+			if ((size_t)(c - file) >= same)
+				rc = add_nested(dir, file, (size_t)(c - file), ret, err);
+		}
+		before = file;
+	}
+	return rc;
+}
+
+/* Each with a history of its own: on the host a submodule's lies in its parent's. */
+static int pack_nested(struct sba_pack *pack, const char *dir, const struct sba_strv *files,
+		       struct sba_until until, struct sba_error *err)
+{
+	SBA_STRV struct sba_strv nested = { 0 };
+	int rc = find_nested(dir, files, &nested, err);
+	for (size_t i = 0; rc == 0 && i < nested.n; i++) {
+		SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
+		sba_buf_printf(&path, "%s/%s", dir, nested.v[i]);
+		rc = sba_buf_check(&path, "path", err);
+		if (rc == 0)
+			rc = pack_repository(pack, path.data, nested.v[i], until, err);
+	}
+	return rc;
+}
+
+static int pack_tree(struct sba_pack *pack, const char *dir, const struct sba_strv *files,
+		     struct sba_until until, struct sba_error *err)
+{
+	int rc = files->n > 0 ? sba_pack_paths(pack, "", dir, (const char *const *)files->v, err)
+			      : 0;
+	if (rc == 0)
+		rc = pack_repository(pack, dir, "", until, err);
+	return rc < 0 ? rc : pack_nested(pack, dir, files, until, err);
 }
 
 /* A project on its way. */
@@ -259,7 +323,7 @@ struct project {
 static int fill(void *user, struct sba_pack *pack, struct sba_error *err)
 {
 	const struct project *p = user;
-	return p->tracked ? pack_tree(pack, p->dir, "", &p->files, p->until, err)
+	return p->tracked ? pack_tree(pack, p->dir, &p->files, p->until, err)
 			  : sba_pack_path(pack, "", p->dir, err);
 }
 

@@ -305,7 +305,7 @@ static void a_linked_work_tree_goes_in_with_its_history(void **state)
 }
 
 /* C-110: its .git is a file that leads out of it. */
-static void a_submodule_goes_in_with_its_files_and_no_pointer(void **state)
+static void a_submodule_goes_in_as_a_repository_and_no_pointer(void **state)
 {
 	(void)state;
 	struct sba_error err = { 0 };
@@ -316,8 +316,9 @@ static void a_submodule_goes_in_with_its_files_and_no_pointer(void **state)
 	if (sba_sandbox_add_workspace(box, live_path("whole"), "/srv/whole", NULL, NULL, &err) < 0)
 		fail_msg("%s", err.text);
 	SBA_FREE char *said = live_sh_out(box, "cd /srv/whole && cat sub/main.c && ls -A sub && "
-					       "! grep -r marker-secret .");
-	assert_string_equal(said, "int main;\n.gitignore\nmain.c\n");
+					       "cat sub/.git/HEAD | cut -c1-5 && "
+					       "! grep -r marker-secret . && ! ls .git/modules");
+	assert_string_equal(said, "int main;\n.git\n.gitignore\nmain.c\nref: \n");
 }
 
 static void git_status_works_inside(void **state)
@@ -335,8 +336,13 @@ static void git_status_works_inside(void **state)
 		skip();
 	}
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .image = base });
-	if (sba_sandbox_add_workspace(s, live_path("project"), NULL, NULL, NULL, &err) < 0)
+	if (sba_sandbox_add_workspace(s, live_path("project"), NULL, NULL, NULL, &err) < 0 ||
+	    sba_sandbox_add_workspace(s, live_path("whole"), "/tmp/whole", NULL, NULL, &err) < 0)
 		fail_msg("%s", err.text);
+	SBA_FREE char *within = live_sh_out(s, "cd /tmp/whole && git status --porcelain && "
+					       "git submodule status | cut -c1 && cd sub && "
+					       "git status --porcelain && git log --format=%s");
+	assert_string_equal(within, "A  .gitmodules\nA  sub\n?? new.c\n \nfirst\n");
 	SBA_FREE char *said =
 		live_sh_out(s, "cd /workspace && git status --porcelain && git log --format=%s && "
 			       "git config user.name t && git remote");
@@ -374,7 +380,7 @@ int main(void)
 		LIVE_STEP(a_file_in_the_way_of_a_folder_is_told),
 		LIVE_STEP(a_work_tree_goes_in_without_what_is_the_hosts),
 		LIVE_STEP(a_linked_work_tree_goes_in_with_its_history),
-		LIVE_STEP(a_submodule_goes_in_with_its_files_and_no_pointer),
+		LIVE_STEP(a_submodule_goes_in_as_a_repository_and_no_pointer),
 		LIVE_STEP(git_status_works_inside),
 		LIVE_STEP(a_plain_folder_goes_in_whole_to_a_path_of_choice),
 		LIVE_STEP(the_shared_sandbox_is_removed_and_nothing_is_left),
