@@ -195,11 +195,7 @@ static int come(struct download *d, const struct sba_tar_find *f, const char *de
 	}
 	sba_tar_way_stop(d->way);
 	end_census(d, sba_until_in(0));
-	return rc < 0 && d->unread
-		       ? sba_fail(err, SBA_EREFUSED,
-				  "the sandbox's user may not read it, and the engine does not "
-				  "see it")
-		       : rc;
+	return rc < 0 && d->unread ? sba_inside_refuse_read(d->s, f->path, err) : rc;
 }
 
 static void fill_report(const struct download *d, const struct sba_land_report *r,

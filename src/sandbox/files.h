@@ -37,6 +37,13 @@ bool sba_inside_is_folder(struct sba_sandbox *s, const char *path);
 /* By the engine's own look at its files. */
 int sba_inside_stat(struct sba_sandbox *s, const char *path, struct sba_path_stat *ret,
 		    struct sba_error *err) SBA_MUST_CHECK;
+/* Whether the engine finds nothing at all in it. Docker (20.10 at least) does not where
+ * the source of a mount is gone. */
+bool sba_inside_is_unseen(struct sba_sandbox *s);
+/* Adds to rc, which it returns, which mounts it may be. */
+int sba_hint_mounts(const struct sba_sandbox *s, struct sba_error *err, int rc);
+/* What neither the user nor the engine can read. */
+int sba_inside_refuse_read(const struct sba_sandbox *s, const char *path, struct sba_error *err);
 /* What is always mounted, for when there is nobody inside to ask. */
 int sba_refuse_mounts(const char *path, struct sba_error *err) SBA_MUST_CHECK;
 /* The channel, for as long as the hold lasts; NULL (and 0) where there is none to be

@@ -39,11 +39,14 @@ int sba_inside_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
 		rc = sba_files_channel(s, &hold, &channel, err);
 	if (rc == 0 && channel)
 		rc = sba_channel_file_get(channel, inside, write, user, until, err);
+	bool locked = rc == SBA_EPERM;
 	if (s->engine && ((rc == 0 && !channel) || rc == SBA_EPERM || rc == SBA_EUNSUPPORTED))
 		rc = read_by_engine(s, inside, until, write, user, err);
+	if (rc == SBA_ENOTFOUND && locked && sba_inside_is_unseen(s))
+		rc = sba_inside_refuse_read(s, inside, err);
 	if (rc == SBA_ENOTFOUND)
 		return sba_fail(err, rc, "%s:%s: no such file", s->info.name, inside);
-	if (rc == SBA_EREFUSED)
+	if (rc == SBA_EREFUSED && err && !*err->hint)
 		sba_hint(err, rc, "read takes one regular file; folders:  sandbox-agent cp %s:%s .",
 			 s->info.name, inside);
 	return rc < 0 ? sba_wrap(err, rc, "%s", s->info.name) : 0;

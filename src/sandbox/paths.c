@@ -172,3 +172,26 @@ void sba_cleanup_hold(struct sba_hold **h)
 {
 	sba_hold_release(*h);
 }
+
+bool sba_inside_is_unseen(struct sba_sandbox *s)
+{
+	struct sba_path_stat st;
+	return s->engine && sba_inside_stat(s, "/", &st, NULL) == SBA_ENOTFOUND;
+}
+
+int sba_hint_mounts(const struct sba_sandbox *s, struct sba_error *err, int rc)
+{
+	SBA_JSON json_t *mounts = json_loads(s->info.mounts, 0, NULL);
+	const char *first = sba_json_str(mounts, "#0");
+	return first ? sba_hint(err, rc, "is the source of a mount gone?  %s%s", first,
+				json_array_size(mounts) > 1 ? ", …" : "")
+		     : rc;
+}
+
+int sba_inside_refuse_read(const struct sba_sandbox *s, const char *path, struct sba_error *err)
+{
+	int rc = sba_fail(err, SBA_EREFUSED,
+			  "the sandbox's user may not read '%s', and the engine does not see it",
+			  path);
+	return sba_hint_mounts(s, err, rc);
+}

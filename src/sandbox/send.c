@@ -261,16 +261,11 @@ static int once_more(struct sending *j, struct sba_error *err)
 	return rc == 0 && again ? sba_fail(err, SBA_EBROKEN, "nothing has arrived") : rc;
 }
 
-/* The engine has found no stage, which the guest has made. Docker (20.10 at least) finds
- * nothing any more in a container that has a mount whose source is gone. */
+/* The engine has found no stage, which the guest has made. */
 static int not_found(const struct sending *j, int rc, struct sba_error *err)
 {
-	SBA_JSON json_t *mounts = json_loads(j->s->info.mounts, 0, NULL);
-	const char *first = sba_json_str(mounts, "#0");
 	rc = sba_fail(err, rc, "the engine does not see '%s', which is there", j->folder);
-	return first ? sba_hint(err, rc, "is the source of a mount gone?  %s%s", first,
-				json_array_size(mounts) > 1 ? ", …" : "")
-		     : rc;
+	return sba_hint_mounts(j->s, err, rc);
 }
 
 /* What the engine cannot do, the guest may; *err says what the engine could not. */

@@ -13,8 +13,12 @@
 
 /* ---- where it is ---- */
 
-static int not_there(const struct sba_sandbox *s, const char *path, struct sba_error *err)
+/* Where the user may not look, only the engine can have looked. */
+static int not_there(struct sba_sandbox *s, const struct sba_tar_way *w, const char *path,
+		     struct sba_error *err)
 {
+	if (w->unseen && sba_inside_is_unseen(s))
+		return sba_inside_refuse_read(s, path, err);
 	return sba_fail(err, SBA_ENOTFOUND, "%s:%s: no such file or directory", s->info.name, path);
 }
 
@@ -77,7 +81,8 @@ static int look(struct sba_sandbox *s, struct sba_tar_way *w, const char *path, 
 		return look_by_engine(s, w, path, err);
 	rc = sba_channel_place(w->channel, contents ? asked : path, sba_small_until(s), &place,
 			       err);
-	if (s->engine && (rc == SBA_EUNSUPPORTED || (rc == 0 && place.unseen)))
+	w->unseen = rc == 0 && place.unseen;
+	if (s->engine && (rc == SBA_EUNSUPPORTED || w->unseen))
 		return look_by_engine(s, w, path, err);
 	if (rc < 0)
 		return rc;
@@ -180,7 +185,7 @@ int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct
 	if (rc == 0)
 		rc = look(s, w, f->path, f->contents, err);
 	if (rc == SBA_ENOTFOUND)
-		rc = not_there(s, f->path, err);
+		rc = not_there(s, w, f->path, err);
 	if (rc == 0)
 		rc = judge_place(s, w, f->path, err);
 	if (rc == 0 && f->contents && !S_ISDIR(w->mode))

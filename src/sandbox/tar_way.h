@@ -12,6 +12,7 @@ struct sba_tar_way {
 	struct sba_hold *hold;
 	struct sba_channel *channel; /* may be NULL */
 	bool by_guest;
+	bool unseen; /* the user may not look */
 	struct sba_channel_tar *tar;
 	struct sba_ahead *ahead;
 	struct sba_commands_tar inside;  /* where there is neither */
