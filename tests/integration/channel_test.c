@@ -51,6 +51,7 @@ static void remove_box(void **state)
 
 /* ---- commands ---- */
 
+/* C-01. */
 static void five_hundred_commands_one_after_the_other(void **state)
 {
 	struct sba_channel *c = open_channel(live.engine);

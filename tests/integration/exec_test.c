@@ -162,6 +162,7 @@ static void a_conversation_is_whole_both_ways(void **state)
 	assert_int_equal(counts[SBA_STDERR], LEN);
 }
 
+/* C-05. */
 static void input_for_a_command_that_does_not_read_is_no_failure(void **state)
 {
 	(void)state;
@@ -373,6 +374,7 @@ static void a_deadline_ends_a_command_that_has_input_too(void **state)
 	assert_false(live_runs_inside(sba_sandbox_container(box), "sleep 5171"));
 }
 
+/* C-07. */
 static void a_background_child_does_not_hold_us(void **state)
 {
 	(void)state;

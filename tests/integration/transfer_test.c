@@ -430,6 +430,7 @@ static void what_is_no_file_is_neither_read_nor_written(void **state)
 	assert_int_equal(write_text("/tmp/x/", "x", NULL, &err), SBA_EINVAL);
 }
 
+/* C-29. */
 static void names_are_bytes_in_the_c_locale(void **state)
 {
 	(void)state;

@@ -131,6 +131,7 @@ static void the_nearest_to_the_user_wins(void **state)
 	expect(w, "unix:///opt.sock", "unix:///opt.sock", "-H");
 }
 
+/* C-40. */
 static void a_missing_context_is_never_replaced_by_a_default(void **state)
 {
 	struct world *w = *state;

@@ -227,6 +227,7 @@ static void lands_names(struct world *w)
 	assert_int_equal(world_refused(w), 0);
 }
 
+/* C-29. */
 static void names_are_bytes_in_the_c_locale(void **state)
 {
 	(void)state;

@@ -167,6 +167,7 @@ static void a_tree_without_a_name_is_packed_at_the_root(void **state)
 	end(p);
 }
 
+/* C-31: dangling links, a fifo. */
 static void symlinks_that_lead_out_and_special_files_are_left_out_and_counted(void **state)
 {
 	(void)state;
@@ -403,6 +404,7 @@ static int read_without_root(struct pack_world *p)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
+/* C-31. */
 static void an_unreadable_file_is_an_error_that_names_it(void **state)
 {
 	(void)state;

@@ -145,6 +145,8 @@ static void a_line_may_end_in_cr(void **state)
 	play_end(&p);
 }
 
+/* C-13: lines are read off the command itself; the engine's log, which cuts them, is not
+ * used. */
 static void a_line_of_5_MB_is_a_line(void **state)
 {
 	enum { LEN = 5 << 20 };

@@ -124,6 +124,7 @@ static void expect_output(struct world *w, const char *wanted, int end_rc)
 
 /* ---- output ---- */
 
+/* C-01: a head and the first frame in one piece. */
 static void output_behind_the_head_belongs_to_the_stream(void **state)
 {
 	BEGIN({ .method = "POST",
@@ -273,6 +274,7 @@ static void the_queue_takes_no_more_than_its_limit(void **state)
 	end(&w);
 }
 
+/* C-04. */
 static void half_close_comes_after_all_that_was_written(void **state)
 {
 	BEGIN({ STREAM(""), .then = FAKE_SWALLOW, .after = HELLO, .after_len = sizeof(HELLO) - 1 });

@@ -413,6 +413,7 @@ static void an_image_in_use_is_no_name_taken(void **state)
 
 /* ---- the rest ---- */
 
+/* C-16: events are asked for afterwards, between two times; no stream of them is held open. */
 static void past_events_come_as_one_array(void **state)
 {
 	START({ .method = "GET",

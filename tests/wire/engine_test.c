@@ -95,6 +95,7 @@ static void check_version(const char *theirs, const char *used)
 	stop(f, e);
 }
 
+/* C-37, C-38. */
 static void speaks_the_highest_version_both_know(void **state)
 {
 	(void)state;
@@ -115,6 +116,7 @@ static int open_host(const char *host, struct sba_error *err)
 	return rc;
 }
 
+/* C-38. */
 static void refuses_an_engine_that_is_too_old(void **state)
 {
 	struct sba_error err;
@@ -136,6 +138,7 @@ static void refuses_a_pinned_version_the_engine_lacks(void **state)
 	fake_engine_stop(f);
 }
 
+/* C-37. */
 static void an_engine_that_outgrew_us_is_unsupported(void **state)
 {
 	struct sba_error err;

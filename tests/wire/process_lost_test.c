@@ -79,6 +79,7 @@ static int read_all(struct world *w, struct sba_error *err)
 	return (int)n;
 }
 
+/* C-02: the stream has ended, and the command has not. */
 static void a_command_that_runs_on_is_watched(void **state)
 {
 	(void)state;
