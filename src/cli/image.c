@@ -48,7 +48,12 @@ int cli_image_here(struct cli *cli, const char *name, const char **ret, struct s
 	int rc = cli_image_ref(cli, name, ret, err);
 	if (rc == 0)
 		rc = cli_engine(cli, err);
-	return rc == 0 ? sba_image_ensure(cli->engine, *ret, SBA_PULL_NEVER, NULL, err) : rc;
+	if (rc == 0)
+		rc = sba_image_ensure(cli->engine, *ret, SBA_PULL_NEVER, NULL, err);
+	if (rc == SBA_EIMAGE)
+		snprintf(err->hint, sizeof(err->hint),
+			 "make it first:  sandbox-agent image build %s", name);
+	return rc;
 }
 
 /* ---- tag ---- */

@@ -76,6 +76,19 @@ static int pull_line(void *user, const json_t *line)
 	return 0;
 }
 
+/* The engine's words may say nothing at all ("unknown: no"): the registry's own answer,
+ * asked for the same, does. */
+static int advise_by_asking(const struct sba_image_account *a, int rc, struct sba_error *err)
+{
+	char digest[SBA_DIGEST_MAX];
+	struct sba_error why;
+	if (rc != SBA_EIMAGE || !err || *err->hint || !a->registry ||
+	    sba_registry_digest(a->registry, &a->ref, sba_until_in(SBA_IMAGE_WHY_MS), digest,
+				&why) == 0)
+		return rc;
+	return sba_hint(err, rc, "%s", *why.hint ? why.hint : why.text);
+}
+
 int sba_image_fetch(struct sba_engine *e, const char *ref, const char *shown,
 		    const struct sba_image_options *options, struct sba_error *err)
 {
@@ -91,7 +104,8 @@ int sba_image_fetch(struct sba_engine *e, const char *ref, const char *shown,
 	if (auth)
 		explicit_bzero(auth, strlen(auth));
 	free(auth);
-	return sba_image_advise(ref, rc, err);
+	rc = sba_image_advise(ref, rc, err);
+	return advise_by_asking(&a, rc, err);
 }
 
 /* Debian's and other official images have no registry in their name, yet docker

@@ -17,6 +17,7 @@ struct sba_images {
 enum {
 	SBA_IMAGE_LOOK_MS = 30 * 1000,
 	SBA_IMAGE_ASK_MS = 2 * 60 * 1000,   /* what a registry says of one image */
+	SBA_IMAGE_WHY_MS = 10 * 1000,       /* the same, only to say why something failed */
 	SBA_IMAGE_WORK_MS = 60 * 60 * 1000, /* a build or pull on a slow line */
 };
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
+#include "http/http.h"
 #include "image/image.h"
 #include "support/fake_engine.h"
 
@@ -152,6 +153,28 @@ static void each_trouble_of_a_pull_says_what_to_do(void **state)
 	pull_fails("refused", "is it up?");
 	pull_fails("no space", "image rm");
 	pull_fails("no basic auth", "docker login h:5000");
+	stop();
+}
+
+static void asked_too_often(void *user, const struct sba_http_request *r, struct sba_http_answer *a)
+{
+	(void)user;
+	(void)r;
+	a->status = 429;
+}
+
+static void what_the_engine_does_not_say_is_asked_of_the_registry(void **state)
+{
+	char ref[64];
+	struct sba_error err = { 0 };
+	struct sba_http_server *registry = NULL;
+	const struct sba_http_server_options o = { .handler = asked_too_often };
+	START(FAILS("unknown: no"));
+	assert_int_equal(sba_http_server_open(&o, &registry, NULL), 0);
+	snprintf(ref, sizeof(ref), "127.0.0.1:%u/x:base-1", sba_http_server_port(registry));
+	assert_int_equal(sba_image_ensure(engine, ref, SBA_PULL_ALWAYS, NULL, &err), SBA_EIMAGE);
+	assert_says(&err, "unknown: no", "wait a while");
+	sba_http_server_close(registry);
 	stop();
 }
 
@@ -377,6 +400,7 @@ int main(void)
 		cmocka_unit_test(a_push_tells_the_digest_and_needs_a_header_even_for_nobody),
 		cmocka_unit_test(an_error_inside_a_push_that_began_well_is_an_error),
 		cmocka_unit_test(each_trouble_of_a_pull_says_what_to_do),
+		cmocka_unit_test(what_the_engine_does_not_say_is_asked_of_the_registry),
 		cmocka_unit_test(the_locked_image_is_started_by_its_id),
 		cmocka_unit_test(the_locked_image_is_known_in_each_engines_own_terms),
 		cmocka_unit_test(what_is_missing_is_pulled_by_its_digest_and_named),
