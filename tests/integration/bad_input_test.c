@@ -255,6 +255,47 @@ static void a_broken_versions_file_is_named_with_the_place(void **state)
 	live_assert_says(&missing, 2, "SANDBOX_AGENT_VERSIONS");
 }
 
+static void check_says(const char *repository, const char *version, int status, const char *words)
+{
+	LIVE_CHILD c;
+	char json[256], variable[256];
+	const char *path = live_path("versions.json");
+	snprintf(json, sizeof(json),
+		 "{\"docker_repository\":\"%s\",\"image_date\":\"20260101\",\"base_image\":\"d:1\","
+		 "\"claude_version\":\"%s\"}",
+		 repository, version);
+	live_write_file(path, json, strlen(json), 0600);
+	snprintf(variable, sizeof(variable), "SANDBOX_AGENT_VERSIONS=%s", path);
+	const char *const argv[] = { "--prefix", live.prefix, "image", "check", "claude", NULL };
+	const char *const env[] = { variable, NULL };
+	live_start(&c, &(struct live_start){ .argv = argv, .env = env });
+	live_child_end(&c, 60000);
+	live_assert_says(&c, status, words);
+}
+
+static void an_image_whose_cli_is_not_the_pinned_one_is_told(void **state)
+{
+	(void)state;
+	static const char *const versions[] = { "9.9.9", "9.9.90" };
+	struct sba_error err;
+	char repository[128], ref[192];
+	const char *image = live_image("pins", "COPY claude /usr/local/bin/claude", "claude",
+				       "#!/bin/sh\necho '9.9.90 (Claude Code)'\n");
+	snprintf(repository, sizeof(repository), "%.*s", (int)strcspn(image, ":"), image);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(versions); i++) {
+		snprintf(ref, sizeof(ref), "%s:claude-%s-20260101", repository, versions[i]);
+		assert_int_equal(sba_image_name(live.engine, image, ref, sba_until_in(30000), &err),
+				 0);
+	}
+	check_says(repository, "9.9.9", 3,
+		   "answers '9.9.90 (Claude Code)', and versions.json pins 9.9.9");
+	check_says(repository, "9.9.90", 0, "answers as pinned");
+	for (size_t i = 0; i < SBA_ARRAY_LEN(versions); i++) {
+		snprintf(ref, sizeof(ref), "%s:claude-%s-20260101", repository, versions[i]);
+		assert_int_equal(sba_image_remove(live.engine, ref, sba_until_in(30000), &err), 0);
+	}
+}
+
 static void a_broken_script_is_named_with_the_place(void **state)
 {
 	(void)state;
@@ -346,6 +387,7 @@ int main(void)
 		LIVE_TEST(a_socket_without_permission_says_so),
 		LIVE_TEST(an_engine_gone_in_the_middle_is_told_and_the_sandbox_ends_itself),
 		LIVE_TEST(a_broken_versions_file_is_named_with_the_place),
+		LIVE_TEST(an_image_whose_cli_is_not_the_pinned_one_is_told),
 		LIVE_TEST(a_broken_script_is_named_with_the_place),
 		LIVE_TEST(a_missing_cli_says_which_image_lacks_it),
 		LIVE_TEST(a_container_killed_in_the_middle_is_a_broken_sandbox),

@@ -341,6 +341,24 @@ static void nothing_stands_in_for_a_base_pinned_by_its_digest(void **state)
 	stop();
 }
 
+static void a_failing_step_is_told_with_its_output(void **state)
+{
+	struct sba_error err = { 0 };
+	START({ .path = BASE, MISSING }, { .path = THERE, OK("{\"Id\":\"" CONFIG "\"}") },
+	      { .method = "POST",
+		.path = "/build?",
+		OK("{\"stream\":\"Step 1/9 : FROM x\\n\"}\n"
+		   "{\"stream\":\"Step 2/9 : RUN make it\\n\"}\n"
+		   "{\"stream\":\" ---> Running in abc\\n\"}\n"
+		   "{\"stream\":\"\\u001b[91mcannot find flour\\n\\u001b[0m\"}\n"
+		   "{\"stream\":\"no cake today\\n\"}\n"
+		   "{\"errorDetail\":{\"code\":2,\"message\":\"The command returned 2\"},"
+		   "\"error\":\"The command returned 2\"}\n") });
+	assert_int_equal(make_base(&err), SBA_EIMAGE);
+	assert_says(&err, "Step 2/9 fails: no cake today", "cannot find flour\nno cake today");
+	stop();
+}
+
 /* ---- removing ---- */
 
 static void only_ours_and_only_unused_are_removed(void **state)
@@ -409,6 +427,7 @@ int main(void)
 		cmocka_unit_test(never_is_never),
 		cmocka_unit_test(what_is_built_on_is_the_pinned_digest),
 		cmocka_unit_test(nothing_stands_in_for_a_base_pinned_by_its_digest),
+		cmocka_unit_test(a_failing_step_is_told_with_its_output),
 		cmocka_unit_test(only_ours_and_only_unused_are_removed),
 		cmocka_unit_test(what_builds_left_goes_when_it_is_old_and_unused),
 	};
