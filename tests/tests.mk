@@ -71,7 +71,7 @@ $(B)/examples/%: $(B)/examples/%.o $(B)/libsandbox-agent.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $< $(B)/libsandbox-agent.a $(PKG_LIBS) -lpthread -lm
 
--include $(wildcard $(B)/tests/*/*.d) $(wildcard $(B)/examples/*.d)
+-include $(GUEST_OBJ:.o=.d) $(wildcard $(B)/tests/*/*.d) $(wildcard $(B)/examples/*.d)
 .SECONDARY:
 
 .PHONY: tests unit-tests library
