@@ -10,7 +10,9 @@
 #include "sandbox/process.h"
 #include "sandbox/sandbox.h"
 
-enum { RELEASE_MS = 3000, LOOK_MS = 500 };
+/* A machine that is busy enough takes seconds to end a command; whoever asks next would
+ * be refused for a turn that is over. */
+enum { RELEASE_MS = 10 * 1000, LOOK_MS = 500 };
 
 struct sba_lock {
 	struct sba_process *process; /* NULL: held by the handle */
