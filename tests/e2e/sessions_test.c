@@ -146,6 +146,30 @@ static void three_children_have_the_same_past_and_their_own_future(void **state)
 	}
 }
 
+static void a_parent_in_the_middle_of_a_turn_is_forked_with_its_past(void **state)
+{
+	(void)state;
+	struct sba_sandbox *v[1] = { NULL };
+	struct sba_turn *t = NULL;
+	struct sba_turn_result r;
+	struct sba_error err = { 0 };
+	const struct sba_event *event;
+	const struct sba_turn_options slow = { .prompt = "slow" };
+	const struct sba_fork_options o = { .count = 1 };
+	assert_int_equal(sba_turn_begin(resident.agent, &slow, &t, &err), 0);
+	assert_true(sba_turn_next(t, 240000, &event, &err) > 0);
+	if (sba_agent_fork(resident.agent, &o, v, NULL, &err) < 0)
+		fail_msg("%s: %s", agent.name, err.text);
+	struct sba_agent *child = agent_open(v[0], script);
+	assert_knows(child, "recall JUNIPER", "APPLE", NULL);
+	sba_turn_cancel(t);
+	sba_turn_result(t, &r);
+	assert_int_equal(r.verdict, SBA_VERDICT_CANCELED);
+	sba_turn_free(t);
+	sba_agent_close(child);
+	live_remove(v[0]);
+}
+
 static void two_turns_at_once_are_refused_or_wait(void **state)
 {
 	(void)state;
@@ -410,6 +434,7 @@ int main(void)
 		CHECK(the_list_tells_of_the_session),
 		CHECK(a_copy_goes_its_own_way),
 		CHECK(three_children_have_the_same_past_and_their_own_future),
+		CHECK(a_parent_in_the_middle_of_a_turn_is_forked_with_its_past),
 		CHECK(two_turns_at_once_are_refused_or_wait),
 		CHECK(an_interrupted_turn_is_part_of_the_past),
 		CHECK(a_killed_client_loses_no_session),
