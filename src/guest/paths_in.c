@@ -40,7 +40,8 @@ int sba_guest_each_path(sba_guest_path_fn *each)
 		have += (size_t)got;
 		size_t used = take_paths(buf, have, each, &ok);
 		have -= used;
-		memmove(buf, buf + used, have);
+		if (used > 0)
+			memmove(buf, buf + used, have);
 	}
 	return SBA_GUEST_FAILED; /* no path is that long */
 }

@@ -161,7 +161,8 @@ static void serve(int listener)
 			size_t len = start         ? sizeof(stream) - 1
 				     : say == ping ? sizeof(ping) - 1
 						   : sizeof(created) - 1;
-			if (write(fd, say, len) < 0 || start)
+			/* The client may have given up. */
+			if (send(fd, say, len, MSG_NOSIGNAL) < 0 || start)
 				break;
 		}
 		close(fd);
