@@ -101,16 +101,16 @@ static void *look_on(void *user)
 static void look_at_all(struct sba_engine *e, const struct sba_list_options *o, struct sba_found *f)
 {
 	struct looking l = { .engine = e, .options = o, .found = f };
-	pthread_t helpers[LOOKERS - 1];
+	pthread_t others[LOOKERS - 1];
 	size_t n = 0;
 	for (size_t i = 0; i < f->n; i++)
 		f->v[i].engine = e;
-	while (n < SBA_ARRAY_LEN(helpers) && n + 1 < f->n &&
-	       sba_thread_start(&helpers[n], look_on, &l, NULL) == 0)
+	while (n < SBA_ARRAY_LEN(others) && n + 1 < f->n &&
+	       sba_thread_start(&others[n], look_on, &l, NULL) == 0)
 		n++;
 	look_on(&l);
 	while (n > 0)
-		pthread_join(helpers[--n], NULL);
+		pthread_join(others[--n], NULL);
 }
 
 /* ---- the list ---- */

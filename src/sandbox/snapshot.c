@@ -46,6 +46,15 @@ static int make(struct sba_snapshot *n, struct sba_error *err)
 	return 0;
 }
 
+/* How many files were not known by an earlier look. */
+static size_t count_read(const struct sba_records *r)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++)
+		n += r->v[i].kind == SBA_RECORD_ADDED && r->v[i].fresh.why != SBA_CONTENT_SAME;
+	return n;
+}
+
 /* A list of what was found, for the next one to be spared what was read now: worth a
  * request to the engine where that was much. Without it the next one takes longer. */
 static void keep_hashes(struct sba_sandbox *s, const struct sba_look *q,
@@ -54,17 +63,15 @@ static void keep_hashes(struct sba_sandbox *s, const struct sba_look *q,
 	char path[sizeof(SBA_HASHES_DIR) + SBA_SHA256_HEX];
 	SBA_BUF struct sba_buf list = SBA_BUF_INIT(2 * (size_t)SBA_CHANGED_BYTES_MAX);
 	struct sba_error why = { 0 };
-	size_t fresh = 0;
+	if (!sba_sandbox_engine(s) || count_read(r) < SBA_HASHES_MIN)
+		return;
 	for (size_t i = 0; i < r->n; i++) {
 		struct sba_file_entry e = r->v[i].fresh.entry;
 		if (r->v[i].kind != SBA_RECORD_ADDED)
 			continue;
-		fresh += r->v[i].fresh.why != SBA_CONTENT_SAME;
 		e.flags &= (uint8_t)~SBA_ENTRY_KEPT;
 		sba_record_put(&list, r->v[i].path, &e);
 	}
-	if (!sba_sandbox_engine(s) || fresh < SBA_HASHES_MIN)
-		return;
 	memcpy(path, SBA_HASHES_DIR "/", sizeof(SBA_HASHES_DIR));
 	int rc = sba_buf_check(&list, "a list of files", &why);
 	if (rc == 0)

@@ -73,17 +73,7 @@ static void make_project(void)
 static struct sba_sandbox *sandbox(const char *image, const char *mount)
 {
 	const char *const mounts[] = { mount, NULL };
-	const struct sba_sandbox_options o = {
-		.prefix = BENCH_PREFIX,
-		.image = image,
-		.mounts = mounts,
-		.keepalive_ms = 60 * 1000,
-		.max_sandboxes = -1,
-	};
-	struct sba_sandbox *s = NULL;
-	struct sba_error err;
-	bench_must(sba_sandbox_create(engine, &o, &s, &err), &err);
-	return s;
+	return bench_sandbox_with(engine, image, mounts);
 }
 
 static void sh_inside(struct sba_sandbox *s, const char *script)

@@ -137,11 +137,13 @@ void bench_must(int rc, const struct sba_error *err)
 		bench_die("%s", err->text);
 }
 
-struct sba_sandbox *bench_sandbox(struct sba_engine *e, const char *image)
+struct sba_sandbox *bench_sandbox_with(struct sba_engine *e, const char *image,
+				       const char *const *mounts)
 {
 	const struct sba_sandbox_options options = {
 		.prefix = BENCH_PREFIX,
 		.image = image,
+		.mounts = mounts,
 		.keepalive_ms = 60 * 1000,
 		.max_sandboxes = -1,
 	};
@@ -149,6 +151,11 @@ struct sba_sandbox *bench_sandbox(struct sba_engine *e, const char *image)
 	struct sba_error err;
 	bench_must(sba_sandbox_create(e, &options, &s, &err), &err);
 	return s;
+}
+
+struct sba_sandbox *bench_sandbox(struct sba_engine *e, const char *image)
+{
+	return bench_sandbox_with(e, image, NULL);
 }
 
 void bench_sandbox_end(struct sba_sandbox *s)

@@ -48,6 +48,9 @@ void bench_spawn(const char *const *argv);
 void bench_must(int rc, const struct sba_error *err);
 /* A sandbox of an image that is there. */
 struct sba_sandbox *bench_sandbox(struct sba_engine *e, const char *image);
+/* The same with mounts, as sba_sandbox_options.mounts. */
+struct sba_sandbox *bench_sandbox_with(struct sba_engine *e, const char *image,
+				       const char *const *mounts);
 void bench_sandbox_end(struct sba_sandbox *s);
 /* The end of a command; it has to succeed. Frees it. */
 void bench_process_end(struct sba_process *p);
