@@ -17,6 +17,7 @@
 #include "proxy/proxy.h"
 #include "sandbox/private.h"
 #include "support/alloc_fail.h"
+#include "support/folder.h"
 
 #include <sandbox-agent/config.h>
 #include <sandbox-agent/image.h>
@@ -371,8 +372,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	alarm(170);
-	snprintf(dir, sizeof(dir), "/tmp/sba-alloc-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
+	test_folder(dir, sizeof(dir), "sba-alloc");
+	return 0;
 }
 
 int main(void)

@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include "cli/cli.h"
+#include "support/folder.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -309,8 +311,10 @@ static void completion_in_bash_asks_a_service_for_its_own_names(void **state)
 				  "_sandbox_agent; echo ${COMPREPLY[*]}\n"
 				  "COMP_WORDS=(sandbox-agent exec e); _sandbox_agent; echo "
 				  "${COMPREPLY[*]}\n";
-	char path[] = "/tmp/sba-completion-XXXXXX", line[64], said[128];
-	int fd = mkstemp(path);
+	char folder[64], path[80], line[64], said[128];
+	test_folder(folder, sizeof(folder), "sba-completion");
+	snprintf(path, sizeof(path), "%s/script", folder);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, script, strlen(script)), strlen(script));
 	assert_int_equal(write(fd, ask, strlen(ask)), strlen(ask));
@@ -323,7 +327,7 @@ static void completion_in_bash_asks_a_service_for_its_own_names(void **state)
 	assert_non_null(fgets(line, sizeof(line), f));
 	assert_string_equal(line, "e2b/2\n");
 	assert_int_equal(pclose(f), 0);
-	unlink(path);
+	test_folder_remove(folder);
 }
 
 int main(void)
