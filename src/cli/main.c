@@ -16,13 +16,22 @@ static bool wants_json(char *const *argv)
 	return false;
 }
 
+/* The first word may be a group's, mistyped. */
+static const char *nearest(char *const *words, const char *asked)
+{
+	char both[128];
+	snprintf(both, sizeof(both), "%s %s", words[0], words[1] ? words[1] : "");
+	const char *near = words[1] ? cli_command_nearest(both) : NULL;
+	return near ? near : cli_command_nearest(asked);
+}
+
 static int unknown_command(struct cli *cli, char *const *words)
 {
 	char both[128], hint[160];
 	bool group = cli_command_group(words[0]);
 	snprintf(both, sizeof(both), "%s%s%s", words[0], group && words[1] ? " " : "",
 		 group && words[1] ? words[1] : "");
-	const char *near = cli_command_nearest(both), *habit = cli_command_habit(words[0]);
+	const char *near = nearest(words, both), *habit = cli_command_habit(words[0]);
 	if (habit)
 		snprintf(hint, sizeof(hint), "%s", habit);
 	else if (near)

@@ -150,6 +150,23 @@ static void bad_options_are_named(void **state)
 	}
 }
 
+static void a_mistyped_command_is_answered_with_the_nearest(void **state)
+{
+	(void)state;
+	static const char *const bad[][3] = {
+		{ "exce", "nobody", "did you mean exec?" },
+		{ "confg", "show", "did you mean config show?" },
+		{ "skill", "add", "did you mean skills add?" },
+		{ "config", "shw", "did you mean config show?" },
+		{ "frobnicate", "now", "sandbox-agent help lists them" },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(bad); i++) {
+		LIVE_CHILD c;
+		RUN(&c, bad[i][0], bad[i][1]);
+		live_assert_says(&c, 2, bad[i][2]);
+	}
+}
+
 static void an_error_in_json_is_one_object_with_its_code(void **state)
 {
 	(void)state;
@@ -382,6 +399,7 @@ int main(void)
 		LIVE_TEST(a_prompt_that_begins_with_a_dash_goes_after_two),
 		LIVE_TEST(a_prompt_of_a_megabyte_arrives_whole),
 		LIVE_TEST(bad_options_are_named),
+		LIVE_TEST(a_mistyped_command_is_answered_with_the_nearest),
 		LIVE_TEST(an_error_in_json_is_one_object_with_its_code),
 		LIVE_TEST(a_wrong_socket_is_named_with_what_found_it),
 		LIVE_TEST(a_socket_without_permission_says_so),
