@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <ftw.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/archive.h"
 #include "base/base.h"
 #include "base/limits.h"
 
@@ -26,33 +26,11 @@ static struct {
 	char path[FOLDERS_MAX][PATH_LEN]; /* "": removed */
 } made = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int remove_node(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	(void)st;
-	(void)kind;
-	(void)ftw;
-	return remove(path);
-}
-
-/* A test may have made folders that not even their owner may enter. */
-static int open_node(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	(void)st;
-	(void)ftw;
-	return kind == FTW_D || kind == FTW_DNR ? chmod(path, 0700) : 0;
-}
-
-static void remove_tree(const char *path)
-{
-	nftw(path, open_node, 16, FTW_PHYS);
-	nftw(path, remove_node, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static void remove_all(void)
 {
 	for (size_t i = 0; getpid() == made.owner && i < made.n; i++) {
 		if (made.path[i][0])
-			remove_tree(made.path[i]);
+			sba_remove_tree(AT_FDCWD, made.path[i]);
 	}
 }
 
@@ -86,7 +64,7 @@ void test_folder(char *ret, size_t size, const char *word)
 
 void test_folder_remove(const char *path)
 {
-	remove_tree(path);
+	sba_remove_tree(AT_FDCWD, path);
 	pthread_mutex_lock(&made.lock);
 	for (size_t i = 0; i < made.n; i++) {
 		if (strcmp(made.path[i], path) == 0)

@@ -11,9 +11,10 @@
 
 #include "support/live.h"
 
+#include "archive/archive.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,14 +82,6 @@ static void sweep(struct sba_engine *e)
 	}
 }
 
-static int remove_node(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-	(void)st;
-	(void)kind;
-	(void)ftw;
-	return remove(path);
-}
-
 static void janitor(int lifeline)
 {
 	char c;
@@ -101,7 +94,7 @@ static void janitor(int lifeline)
 	struct sba_engine *e = NULL;
 	if (sba_engine_open(NULL, &e, NULL) == 0)
 		sweep(e);
-	nftw(live.dir, remove_node, 16, FTW_DEPTH | FTW_PHYS);
+	sba_remove_tree(AT_FDCWD, live.dir);
 	_exit(0);
 }
 
@@ -183,7 +176,7 @@ int live_end(void **state)
 		sweep(live.engine);
 	sba_engine_close(live.engine);
 	close(live.lifeline);
-	nftw(live.dir, remove_node, 16, FTW_DEPTH | FTW_PHYS);
+	sba_remove_tree(AT_FDCWD, live.dir);
 	return 0;
 }
 

@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include "cli/cli.h"
+#include "support/folder.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -110,10 +112,12 @@ static void events_say_only_what_they_know(void **state)
 static void variables_come_from_files_then_options_then_us(void **state)
 {
 	(void)state;
-	char path[] = "/tmp/cli-env-XXXXXX";
+	char dir[64], path[80];
 	static const char file[] = "# comment\n\n  A=1 # kept\r\nB=\"quoted\"\nCLI_TEST_OURS\n"
 				   "CLI_TEST_UNSET\nC=1 # kept\nE=";
-	int fd = mkstemp(path);
+	test_folder(dir, sizeof(dir), "cli-env");
+	snprintf(path, sizeof(path), "%s/env", dir);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, file, sizeof(file) - 1), sizeof(file) - 1);
 	close(fd);
@@ -123,7 +127,7 @@ static void variables_come_from_files_then_options_then_us(void **state)
 	struct cli_env env = { 0 };
 	struct sba_error err;
 	assert_int_equal(cli_env_collect(&env, &file_list, &var_list, &err), 0);
-	unlink(path);
+	test_folder_remove(dir);
 	static const char *const want[] = { "A=2", "B=\"quoted\"", "CLI_TEST_OURS=ours",
 					    "C=1 # kept", "E=" };
 	assert_int_equal(env.n, CLI_LEN(want));

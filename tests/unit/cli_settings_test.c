@@ -8,29 +8,30 @@
 #include <cmocka.h>
 
 #include "cli/cli.h"
+#include "support/folder.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/sba-settings-test-XXXXXX";
+static char dir[64], path[80];
 
 static int make_file(void **state)
 {
 	(void)state;
-	int fd = mkstemp(path);
-	if (fd < 0)
-		return -1;
+	test_folder(dir, sizeof(dir), "sba-settings");
+	snprintf(path, sizeof(path), "%s/config", dir);
 	unsetenv("XDG_CONFIG_HOME");
 	setenv("HOME", "/nowhere", 1);
-	return close(fd);
+	return 0;
 }
 
 static int remove_file(void **state)
 {
 	(void)state;
-	return unlink(path);
+	test_folder_remove(dir);
+	return 0;
 }
 
 static void write_config(const char *text)

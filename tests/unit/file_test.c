@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "support/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +20,10 @@
 static void a_file_is_read_whole_or_not_at_all(void **state)
 {
 	(void)state;
-	char path[] = "/tmp/sba-file-XXXXXX";
-	SBA_CLOSE int fd = mkstemp(path);
+	char dir[64], path[80];
+	test_folder(dir, sizeof(dir), "sba-file");
+	snprintf(path, sizeof(path), "%s/x", dir);
+	SBA_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	SBA_FREE char *data = calloc(1, 50000);
 	SBA_BUF struct sba_buf got = SBA_BUF_INIT(10);
 	struct sba_error err = { 0 };
@@ -36,6 +39,7 @@ static void a_file_is_read_whole_or_not_at_all(void **state)
 	assert_non_null(strstr(err.text, path));
 	assert_int_equal(sba_read_file("/", 50000, &got, &err), SBA_EIO);
 	assert_int_equal(got.len, 50000);
+	test_folder_remove(dir);
 }
 
 static void a_file_that_does_not_know_its_size_is_read_too(void **state)

@@ -11,16 +11,17 @@
 
 #include "channel/protocol.h"
 #include "image/image.h"
+#include "support/folder.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define EMULATOR "/usr/bin/qemu-aarch64-static"
 
-static char path[] = "/tmp/sba-guest-arm64-XXXXXX";
+static char dir[64], path[80];
 
 static int prepare(void **state)
 {
@@ -29,16 +30,19 @@ static int prepare(void **state)
 	alarm(60);
 	if (sba_guest_find("arm64", &guest, NULL) < 0 || access(EMULATOR, X_OK) < 0)
 		return 0;
-	int fd = mkstemp(path);
+	test_folder(dir, sizeof(dir), "sba-guest-arm64");
+	snprintf(path, sizeof(path), "%s/guest", dir);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
 	int rc = fd < 0 ? -1 : sba_write_all(fd, guest.data, guest.len, NULL);
 	close(fd);
-	return rc < 0 || chmod(path, 0700) < 0 ? -1 : 0;
+	return rc;
 }
 
 static int clean(void **state)
 {
 	(void)state;
-	unlink(path);
+	if (dir[0])
+		test_folder_remove(dir);
 	return 0;
 }
 
