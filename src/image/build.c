@@ -140,19 +140,17 @@ static int find_debian(struct build *b, char ret[SBA_REF_MAX], struct sba_error 
 	return rc;
 }
 
-/* The files of images/NAME, of which the Dockerfile is one. */
-static const struct sba_embedded *next_file(const struct build *b, const struct sba_embedded *after,
-					    const char **ret_name)
+/* The files of images/FOLDER. */
+static int pack_folder(struct sba_pack *pack, const char *folder, struct sba_error *err)
 {
-	char folder[128];
-	int len = snprintf(folder, sizeof(folder), "images/%s/", b->name);
-	while ((after = sba_embedded_next(after))) {
-		if (!sba_starts_with(after->name, folder))
-			continue;
-		*ret_name = after->name + len;
-		return after;
+	char start[128];
+	int len = snprintf(start, sizeof(start), "images/%s/", folder), rc = 0;
+	const struct sba_embedded *f = NULL;
+	while (rc == 0 && (f = sba_embedded_next(f))) {
+		if (sba_starts_with(f->name, start))
+			rc = sba_pack_bytes(pack, f->name + len, f->data, f->len, 0644, err);
 	}
-	return NULL;
+	return rc;
 }
 
 static const struct sba_embedded *find_recipe(const struct build *b)
@@ -266,10 +264,10 @@ static int make_context(struct build *b, struct sba_pack **ret, struct sba_error
 	struct sba_pack *pack = NULL;
 	if (rc == 0)
 		rc = sba_pack_new(&options, &pack, err);
-	const struct sba_embedded *file = NULL;
-	const char *name;
-	while (rc == 0 && (file = next_file(b, file, &name)))
-		rc = sba_pack_bytes(pack, name, file->data, file->len, 0644, err);
+	if (rc == 0)
+		rc = pack_folder(pack, b->name, err);
+	if (rc == 0)
+		rc = pack_folder(pack, "shared", err);
 	if (rc == 0)
 		rc = sba_pack_bytes(pack, "ca.crt", ca.data ? ca.data : "", ca.len, 0644, err);
 	if (rc < 0) {
