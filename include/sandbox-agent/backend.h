@@ -7,6 +7,8 @@
 #ifndef SANDBOX_AGENT_BACKEND_H
 #define SANDBOX_AGENT_BACKEND_H
 
+#include <sandbox-agent/changes.h>
+#include <sandbox-agent/files.h>
 #include <sandbox-agent/sandbox.h>
 
 #ifdef __cplusplus
@@ -76,7 +78,22 @@ SBA_API int sba_sandbox_tempdir(struct sba_sandbox *s, char **ret, struct sba_er
 
 /* ---- the table ---- */
 
-enum { SBA_BACKEND_VERSION = 1 };
+enum { SBA_BACKEND_VERSION = 2 };
+
+/* Zero means the default everywhere. */
+struct sba_tree_options {
+	int64_t timeout_ms; /* in all; 0: none */
+	bool no_clobber;    /* upload: regular files that are there stay */
+	uint64_t reserved[8];
+};
+
+/* A tar on its way out. What it says is distrusted by the library. */
+struct sba_tree {
+	sba_read_fn *read;         /* its next bytes, 0 at its good end */
+	void (*close)(void *user); /* the last call, also in the middle; may be NULL */
+	void *user;
+	uint64_t reserved[4];
+};
 
 /*
  * A backend. A member that may be NULL is made by the library, of `exec` and what most
@@ -86,7 +103,7 @@ enum { SBA_BACKEND_VERSION = 1 };
  * name tells; the library puts the sandbox's name in front.
  */
 struct sba_backend {
-	int version;      /* SBA_BACKEND_VERSION; later ones use what is reserved */
+	int version;      /* SBA_BACKEND_VERSION; of one that is older, what came later is NULL */
 	const char *name; /* letters, digits, '-' and '_' */
 	unsigned can;     /* enum sba_capability */
 
@@ -122,12 +139,33 @@ struct sba_backend {
 	/* sba_sandbox_close(): lets go of self, and leaves alone what may live on. Once, when
 	 * nothing else is under way. NULL: there is nothing to let go of. */
 	void (*free)(struct sba_sandbox *s);
-	uint64_t reserved[16];
+
+	/* ---- since version 2 ---- */
+
+	/* Tells of every file and link below options->folder (absolute; NULL: that of workdir),
+	 * in any order and none twice; paths begin at the folder, and nothing called .git is
+	 * among them. What options ask for and it cannot do fails with SBA_EUNSUPPORTED.
+	 * Idempotent. NULL: by GNU's find, xargs and sha256sum inside. */
+	int (*snapshot)(struct sba_sandbox *s, const struct sba_snapshot_options *options,
+			sba_snapshot_fn *tell, void *user, struct sba_error *err);
+	/* Unpacks a plain tar, read once, into a folder that is made where it is missing; what is
+	 * there is merged into. Its names are safe; its files become the sandbox's user's. In
+	 * place when it returns 0; as far as it can, nothing has changed when it fails. NULL: by
+	 * the library's channel, else by tar inside. Both only with SBA_CAN_TREES. */
+	int (*upload)(struct sba_sandbox *s, const char *folder, sba_read_fn *read, void *user,
+		      const struct sba_tree_options *options, struct sba_error *err);
+	/* Opens a tar of a file or folder; its names begin with the last component of path, with
+	 * "./" where path ends in "/.". Each tree is read by one thread. NULL: as of upload. */
+	int (*download)(struct sba_sandbox *s, const char *path,
+			const struct sba_tree_options *options, struct sba_tree *ret,
+			struct sba_error *err);
+	uint64_t reserved[13];
 };
 
 /* Makes a handle on a sandbox of your own. The table is lent and outlives it; self is what
  * sba_sandbox_self() returns, given up to `free` once this has succeeded. name: for people.
- * SBA_EINVAL: something is missing in the table, or it is of a later version. */
+ * SBA_EINVAL: something is missing in the table, or it is of a later version. One of an earlier
+ * version is taken as it was then: what came later is missing in it, whatever lies there. */
 SBA_API int sba_sandbox_adopt(const struct sba_backend *backend, void *self, const char *name,
 			      struct sba_sandbox **ret, struct sba_error *err);
 /* The backend's own, as it was adopted with. */
@@ -172,7 +210,8 @@ struct sba_pipes_ops {
 	void (*kill)(void *command);
 	/* How it ended, waiting wait_ms at most (-1: for ever). SBA_ETIMEOUT: it still runs. */
 	int (*wait)(void *command, int64_t wait_ms, struct sba_exit *ret, struct sba_error *err);
-	/* A terminal's size. NULL: without SBA_CAN_TTY. */
+	/* A terminal's size: of a command, for it is a command that has a terminal; a sandbox has
+	 * no size. NULL: without SBA_CAN_TTY. */
 	int (*resize)(void *command, unsigned short rows, unsigned short columns,
 		      struct sba_error *err);
 	/* The last call; a command that still runs is to be ended. */

@@ -50,11 +50,18 @@ struct sba_snapshot_file {
 	uint64_t reserved[8];
 };
 
+/* How a backend tells of one (sba_backend.snapshot): strings are copied, sha256 may be NULL.
+ * mode 0: of the path it is only known that it could not be looked at. 0, or the code that
+ * the telling is to end with. */
+typedef int sba_snapshot_fn(void *user, const struct sba_snapshot_file *file,
+			    struct sba_error *err);
+
 /* Every file below a folder, by path. What did not change since the last turn, or since
  * the workspace came in, or since the last snapshot of that folder, is not read again; a
- * snapshot that reads much leaves what it has found inside, where it is root's. A sandbox without a
- * guest is looked through by GNU's find, xargs and sha256sum inside, each time anew and without
- * gitignore. SBA_EUNSUPPORTED: there are none. */
+ * snapshot that reads much leaves what it has found inside, where it is root's. Where the backend
+ * has no way of its own, GNU's find, xargs and sha256sum inside look, each time anew and without
+ * gitignore. SBA_EUNSUPPORTED: there are none. SBA_EREFUSED: a folder that the sandbox is not let
+ * at. */
 SBA_API int sba_sandbox_snapshot(struct sba_sandbox *s, const struct sba_snapshot_options *options,
 				 struct sba_snapshot **ret, struct sba_error *err);
 SBA_API size_t sba_snapshot_count(const struct sba_snapshot *n);

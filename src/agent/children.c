@@ -76,6 +76,9 @@ int sba_agent_fork(struct sba_agent *a, const struct sba_fork_options *options,
 {
 	struct sba_parts parts = { 0 };
 	size_t n = options && options->count ? options->count : 1;
+	/* It says so before anything is asked of the session. */
+	if (!sba_sandbox_can(a->sandbox, SBA_CAN_FORK))
+		return sba_sandbox_fork(a->sandbox, options, ret, ret_report, err);
 	int rc = a->driver->store ? take_session(a, &parts, err) : 0;
 	if (rc == 0)
 		rc = sba_sandbox_fork(a->sandbox, options, ret, ret_report, err);

@@ -84,7 +84,7 @@ static int make(struct cli *cli, struct family *f, const struct sba_fork_options
 	struct sba_audit_options audit = { 0 };
 	struct sba_agent_options ao = { .no_turns = true };
 	struct sba_agent *a = NULL;
-	if (!*sba_sandbox_info(f->parent)->agent)
+	if (!*sba_sandbox_info(f->parent)->agent || !sba_sandbox_can(f->parent, SBA_CAN_FORK))
 		return sba_sandbox_fork(f->parent, o, f->v, &f->report, err);
 	if (cli_audit_options(cli, sba_sandbox_info(f->parent)->agent, &audit))
 		ao.audit = &audit;
@@ -165,7 +165,8 @@ static int make_all(struct cli *cli, const struct fork_options *o, const char *n
 		rc = sba_sandbox_find_agent(f->parent, err);
 	if (rc == 0)
 		rc = cli_env_collect(&env, &o->env_file, &o->env, err);
-	if (rc == 0)
+	/* Of one that cannot be forked the fork itself says so. */
+	if (rc == 0 && sba_sandbox_can(f->parent, SBA_CAN_FORK))
 		rc = find_left(f, &env, err);
 	f->n = o->count ? (size_t)o->count : 1;
 	const struct sba_fork_options fo = {

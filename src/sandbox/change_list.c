@@ -287,7 +287,7 @@ int sba_sandbox_changes(struct sba_sandbox *s, const struct sba_changes_options 
 	struct sba_kept k = { 0 };
 	struct sba_records r;
 	int64_t turn = options ? options->turn : 0;
-	if (!s->engine)
+	if (!sba_kept_is_inside(s))
 		return sba_states_changes(s, turn, ret, err);
 	int rc = sba_kept_load(s, &k, err);
 	if (rc < 0)

@@ -335,44 +335,30 @@ int sba_commands_write(struct sba_sandbox *s, const char *path, sba_read_fn *rea
 
 /* ---- trees ---- */
 
-int sba_commands_put(struct sba_sandbox *s, const char *folder, bool no_clobber, sba_read_fn *read,
-		     void *user, struct sba_until until, struct sba_error *err)
+int sba_commands_put(struct sba_sandbox *s, const char *folder, sba_read_fn *read, void *user,
+		     const struct sba_tree_options *options, struct sba_error *err)
 {
 	static const char text[] =
 		"set -e; mkdir -p -- \"$1\"; t=$(mktemp -d -- \"$1/.sandbox-agent-XXXXXX\"); "
 		"trap 'rm -rf -- \"$t\"' EXIT; tar -x -f - -C \"$t\"; chmod 755 -- \"$t\"; "
 		"cp -a $2 -- \"$t/.\" \"$1/\"";
-	const char *const argv[] = {
-		"sh", "-c", text, "sh", folder, no_clobber ? "-n" : "-f", NULL
-	};
-	int left = sba_until_left(until);
+	const char *const argv[] = { "sh", "-c",   text,
+				     "sh", folder, options->no_clobber ? "-n" : "-f",
+				     NULL };
 	const struct sba_exec_options o = {
-		.argv = argv, .workdir = "/", .has_stdin = true, .timeout_ms = left > 0 ? left : 0
+		.argv = argv, .workdir = "/", .has_stdin = true, .timeout_ms = options->timeout_ms
 	};
 	return send_to(s, &o, folder, read, user, err);
 }
 
-int sba_commands_tar(struct sba_sandbox *s, const char *path, struct sba_commands_tar *ret,
-		     struct sba_error *err)
-{
-	char parent[4096];
-	const char *leaf = strrchr(path, '/') + 1;
-	size_t len = (size_t)(leaf - path);
-	if (len >= sizeof(parent))
-		return sba_fail(err, SBA_EINVAL, "path '%.60s…': too long", path);
-	memcpy(parent, path, len);
-	parent[len] = '\0';
-	const char *const argv[] = { "tar", "-c", "-f", "-", "-C", parent, "--", leaf, NULL };
-	const struct sba_exec_options o = {
-		.argv = argv,
-		.workdir = "/",
-		.timeout_ms = sba_engine_timeouts(s->engine)->transfer_ms,
-	};
-	return sba_sandbox_exec(s, &o, &ret->process, err);
-}
+struct tar {
+	struct sba_process *process;
+	const char *rest; /* of the last piece */
+	size_t left;
+};
 
 /* The next piece, 0 after a good end. */
-static ssize_t next_piece(struct sba_commands_tar *t, struct sba_error *err)
+static ssize_t next_piece(struct tar *t, struct sba_error *err)
 {
 	enum sba_output which = SBA_STDERR;
 	struct sba_exit end = { 0 };
@@ -390,9 +376,9 @@ static ssize_t next_piece(struct sba_commands_tar *t, struct sba_error *err)
 	return rc;
 }
 
-ssize_t sba_commands_tar_read(struct sba_commands_tar *t, void *buf, size_t size,
-			      struct sba_error *err)
+static ssize_t tar_read(void *user, void *buf, size_t size, struct sba_error *err)
 {
+	struct tar *t = user;
 	if (t->left == 0) {
 		ssize_t n = next_piece(t, err);
 		if (n <= 0)
@@ -404,4 +390,37 @@ ssize_t sba_commands_tar_read(struct sba_commands_tar *t, void *buf, size_t size
 	t->rest += n;
 	t->left -= n;
 	return (ssize_t)n;
+}
+
+static void tar_close(void *user)
+{
+	struct tar *t = user;
+	sba_process_free(t->process);
+	free(t);
+}
+
+int sba_commands_tar(struct sba_sandbox *s, const char *path,
+		     const struct sba_tree_options *options, struct sba_tree *ret,
+		     struct sba_error *err)
+{
+	char parent[4096];
+	const char *leaf = strrchr(path, '/') + 1;
+	size_t len = (size_t)(leaf - path);
+	if (len >= sizeof(parent))
+		return sba_fail(err, SBA_EINVAL, "path '%.60s…': too long", path);
+	memcpy(parent, path, len);
+	parent[len] = '\0';
+	const char *const argv[] = { "tar", "-c", "-f", "-", "-C", parent, "--", leaf, NULL };
+	const struct sba_exec_options o = { .argv = argv,
+					    .workdir = "/",
+					    .timeout_ms = options->timeout_ms };
+	SBA_FREE struct tar *t = calloc(1, sizeof(*t));
+	if (!t)
+		return sba_fail_nomem(err);
+	int rc = sba_sandbox_exec(s, &o, &t->process, err);
+	if (rc == 0)
+		*ret = (struct sba_tree){ .read = tar_read,
+					  .close = tar_close,
+					  .user = sba_move(&t) };
+	return rc;
 }

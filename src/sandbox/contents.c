@@ -68,15 +68,12 @@ static int fetch(struct sba_sandbox *s, const char *folder, struct sba_until unt
 	int rc = ask(r, asked, err);
 	if (rc < 0 || asked->n == 0)
 		return rc;
-	const int left = sba_until_left(until);
 	const struct sba_run_options o = {
 		.argv = argv,
 		.workdir = "/",
 		.input = asked->names.data,
 		.input_len = asked->names.len,
-		.timeout_ms = left > 0   ? left
-			      : left < 0 ? -1
-					 : 1,
+		.timeout_ms = sba_timeout_of(until, -1),
 		.max_output = (size_t)asked->bytes + SBA_KIB,
 	};
 	rc = sba_sandbox_run(s, &o, &said, err);

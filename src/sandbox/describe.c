@@ -164,10 +164,10 @@ int sba_sandbox_limits(struct sba_sandbox *s, struct sba_sandbox_limits *ret, st
 {
 	SBA_JSON json_t *j = NULL;
 	int rc = sba_sandbox_need(s, SBA_CAN_INSPECT, err);
-	if (rc == 0)
-		rc = sba_container_inspect(s->engine, s->container,
-					   sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j,
-					   err);
+	if (rc < 0)
+		return rc;
+	rc = sba_container_inspect(s->engine, s->container,
+				   sba_engine_until(s->engine, SBA_ENGINE_STEP_MS), &j, err);
 	if (rc < 0)
 		return sba_wrap(err, rc, "limits of sandbox '%s'", s->info.name);
 	read_limits(j, ret);
@@ -186,8 +186,9 @@ int sba_sandbox_stop(struct sba_sandbox *s, bool *ret_ended, struct sba_error *e
 	struct sba_exec *x = NULL;
 	int code = 0;
 	int rc = sba_sandbox_need(s, SBA_CAN_INSPECT, err);
-	if (rc == 0)
-		rc = sba_sandbox_check_whole(s, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_sandbox_check_whole(s, err);
 	if (rc == 0)
 		rc = sba_exec_open(s->engine, &spec, until, &x, err);
 	while (rc == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Containers of an engine, as a backend: the table of what the files around are. */
-#include "sandbox/private.h"
+#include "sandbox/snapshot.h"
 
 static const char *workdir(const struct sba_sandbox *s)
 {
@@ -22,4 +22,5 @@ const struct sba_backend sba_backend_docker = {
 	.host_url = sba_guest_host_url,
 	.fork = sba_docker_fork,
 	.close = sba_docker_remove,
+	.snapshot = sba_guest_snapshot,
 };

@@ -57,8 +57,9 @@ int sba_sandbox_env_names(struct sba_sandbox *s, char ***ret, struct sba_error *
 	SBA_STRV struct sba_strv names = { 0 };
 	struct sba_until until = sba_sandbox_until(s, SBA_ENGINE_STEP_MS);
 	int rc = sba_sandbox_need(s, SBA_CAN_INSPECT, err);
-	if (rc == 0)
-		rc = sba_container_inspect(s->engine, s->container, until, &container, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_container_inspect(s->engine, s->container, until, &container, err);
 	const char *id = rc == 0 ? sba_json_str(container, "Image") : NULL;
 	if (rc == 0 && id)
 		rc = sba_image_inspect(s->engine, id, until, &image, err);

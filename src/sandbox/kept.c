@@ -11,6 +11,11 @@
 
 enum { ABOUT_MAX = 2 * SBA_INSIDE_PATH_MAX, PIECE = 256 * SBA_KIB, NUMBER_MAX = 999999999 };
 
+bool sba_kept_is_inside(const struct sba_sandbox *s)
+{
+	return s->engine;
+}
+
 void sba_kept_fini(struct sba_kept *k)
 {
 	free(k->v);
@@ -192,8 +197,7 @@ int sba_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_reco
 	sba_channel_tar_close(t);
 	if (rc < 0)
 		sba_records_fini(ret);
-	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s': files in %s", s->info.name, look->folder)
-		      : 0;
+	return rc;
 }
 
 int sba_kept_look(struct sba_sandbox *s, const struct sba_kept *k, uint32_t last,
@@ -205,7 +209,8 @@ int sba_kept_look(struct sba_sandbox *s, const struct sba_kept *k, uint32_t last
 		.last = last,
 		.until = sba_transfer_until(s, 0),
 	};
-	return sba_look(s, &look, ret, err);
+	int rc = sba_look(s, &look, ret, err);
+	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s': files in %s", s->info.name, k->folder) : 0;
 }
 
 /* ---- writing ---- */
@@ -284,7 +289,7 @@ static int send_list(struct sba_sandbox *s, const struct sba_kept *k, const stru
 int sba_kept_save(struct sba_sandbox *s, struct sba_kept *k, int64_t turn,
 		  enum sba_kept_phase phase, const struct sba_records *r, struct sba_error *err)
 {
-	if (!s->engine)
+	if (!sba_kept_is_inside(s))
 		return sba_fail(err, SBA_EUNSUPPORTED,
 				"sandbox '%s': there is no place that its user cannot change",
 				s->info.name);

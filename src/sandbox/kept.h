@@ -22,6 +22,9 @@ struct sba_kept {
 	struct sba_kept_list *v;          /* by number */
 	size_t n;
 };
+/* Whether a workspace's past is kept inside, where there is something of root's; else the
+ * handle keeps it (states.h). */
+bool sba_kept_is_inside(const struct sba_sandbox *s);
 /* SBA_EUNSUPPORTED: there is no channel. Nothing kept is no failure. */
 int sba_kept_load(struct sba_sandbox *s, struct sba_kept *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
@@ -44,9 +47,6 @@ struct sba_look {
 };
 int sba_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_records *ret,
 	     struct sba_error *err) SBA_MUST_CHECK;
-/* Every file of a folder, where there is no guest: by commands (snapshot_commands.c). */
-int sba_commands_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_records *ret,
-		      struct sba_error *err) SBA_MUST_CHECK;
 /* The same with what is kept of the workspace, up to that list. */
 int sba_kept_look(struct sba_sandbox *s, const struct sba_kept *k, uint32_t last,
 		  struct sba_records *ret, struct sba_error *err) SBA_MUST_CHECK;

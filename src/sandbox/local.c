@@ -4,7 +4,7 @@
  * a socketpair, so that deadlines, trees and the death of a client are the same here.
  */
 #include "sandbox/local.h"
-#include "sandbox/session.h"
+#include "sandbox/snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -256,6 +256,7 @@ static const struct sba_backend local_backend = {
 	.host_url = local_host_url,
 	.close = local_close,
 	.free = local_free,
+	.snapshot = sba_guest_snapshot,
 };
 
 /* ---- opening ---- */

@@ -17,6 +17,12 @@ struct sba_until sba_small_until(const struct sba_sandbox *s)
 	return sba_sandbox_until(s, sba_engine_timeouts(s->engine)->session_ms);
 }
 
+int64_t sba_timeout_of(struct sba_until until, int64_t none)
+{
+	int left = sba_until_left(until);
+	return left > 0 ? left : left < 0 ? none : 1;
+}
+
 int sba_inside_path(const char *path, char ret[SBA_INSIDE_PATH_MAX], struct sba_error *err)
 {
 	if (path[0] != '/')

@@ -43,6 +43,7 @@ struct sba_sandbox {
 	struct sba_sandbox_info info; /* strings lent from labels, or from resident */
 	/* Of those without an engine: */
 	const struct sba_backend *backend; /* NULL: docker */
+	struct sba_backend older;          /* that, where the table is of an earlier version */
 	void *self;                        /* the backend's */
 	struct sba_cancel *cancel;         /* ends every wait; NULL: nothing does */
 	pthread_mutex_t lock;              /* of what follows */
@@ -114,19 +115,12 @@ int sba_commands_tempdir(struct sba_sandbox *s, char **ret, struct sba_error *er
 int sba_commands_make_dir(struct sba_sandbox *s, const char *path,
 			  struct sba_error *err) SBA_MUST_CHECK;
 int sba_commands_home(struct sba_sandbox *s, char **ret, struct sba_error *err) SBA_MUST_CHECK;
-/* Unpacks a tar into a folder, by way of another beside it. */
-int sba_commands_put(struct sba_sandbox *s, const char *folder, bool no_clobber, sba_read_fn *read,
-		     void *user, struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
-/* A tar of a path, called by its last component; the process is freed by the caller. */
-struct sba_commands_tar {
-	struct sba_process *process;
-	const char *rest; /* of the last piece */
-	size_t left;
-};
-int sba_commands_tar(struct sba_sandbox *s, const char *path, struct sba_commands_tar *ret,
+/* As the members of a table: by tar and cp, by way of another folder beside it. */
+int sba_commands_put(struct sba_sandbox *s, const char *folder, sba_read_fn *read, void *user,
+		     const struct sba_tree_options *options, struct sba_error *err) SBA_MUST_CHECK;
+int sba_commands_tar(struct sba_sandbox *s, const char *path,
+		     const struct sba_tree_options *options, struct sba_tree *ret,
 		     struct sba_error *err) SBA_MUST_CHECK;
-ssize_t sba_commands_tar_read(struct sba_commands_tar *t, void *buf, size_t size,
-			      struct sba_error *err);
 
 /* ---- labels.c ---- */
 

@@ -300,13 +300,16 @@ static int staged(struct sending *j, struct sba_error *err)
 	return rc == 0 && j->other ? sba_dress_put(&j->dress, j->s, j->folder, &owner, err) : rc;
 }
 
-/* Neither channel nor engine: by a program inside. */
-static int by_commands(struct sending *j, struct sba_error *err)
+/* Neither channel nor engine: the backend's own way, else a program inside. */
+static int by_table(struct sending *j, struct sba_error *err)
 {
+	const struct sba_backend *b = sba_backend_of(j->s);
+	const struct sba_tree_options o = { .timeout_ms = sba_timeout_of(j->until, 0),
+					    .no_clobber = no_clobber(j) };
 	int rc = load(j, 0, 0, err);
 	return rc < 0 ? rc
-		      : sba_commands_put(j->s, j->folder, no_clobber(j), read_cargo, j, j->until,
-					 err);
+		      : (b->upload ? b->upload : sba_commands_put)(j->s, j->folder, read_cargo, j,
+								   &o, err);
 }
 
 /* What is another's in a sticky folder, the folder's owner may replace; nothing has
@@ -324,6 +327,22 @@ static int staged_by_either(struct sending *j, struct sba_error *err)
 	if (rc < 0 && err)
 		*err = why;
 	return rc;
+}
+
+static int by_any(struct sending *j, struct sba_error *err)
+{
+	if (sba_backend_of(j->s)->upload)
+		return by_table(j, err);
+	int rc = sba_files_channel(j->s, &j->hold, &j->channel, err);
+	if (rc == 0 && !j->channel && j->s->engine)
+		return sba_fail(err, SBA_EUNSUPPORTED,
+				"there is no channel to it, and nobody else who could put it in "
+				"place whole");
+	if (rc == 0 && !j->channel)
+		return by_table(j, err);
+	if (rc == 0)
+		rc = find_stage(j, err);
+	return rc == 0 ? staged_by_either(j, err) : rc;
 }
 
 static void tell(const struct sending *j, struct sba_transfer_report *ret)
@@ -350,17 +369,11 @@ int sba_send(struct sba_sandbox *s, const char *folder, const struct sba_cargo *
 		.until = sba_transfer_until(s, o ? o->timeout_ms : 0),
 	};
 	sba_buf_init(&j.dress.dirs, DIRS_MAX);
-	int rc = sba_sandbox_check_path(s, folder, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
 	if (rc == 0)
-		rc = sba_files_channel(s, &j.hold, &j.channel, err);
-	if (rc == 0 && !j.channel && s->engine)
-		rc = sba_fail(err, SBA_EUNSUPPORTED,
-			      "there is no channel to it, and nobody else who could put it in "
-			      "place whole");
-	if (rc == 0 && !j.channel)
-		rc = by_commands(&j, err);
-	else if (rc == 0 && (rc = find_stage(&j, err)) == 0)
-		rc = staged_by_either(&j, err);
+		rc = sba_sandbox_check_path(s, folder, err);
+	if (rc == 0)
+		rc = by_any(&j, err);
 	unload(&j);
 	sba_channel_put_close(j.put);
 	sba_channel_close(j.other);

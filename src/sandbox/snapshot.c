@@ -1,132 +1,167 @@
 /* SPDX-License-Identifier: MIT */
-/* Every file below a folder, with its hash. */
+/*
+ * Every file below a folder, with its hash: what a backend tells of it, checked, as it may
+ * be the guest's word, a command's, or a table's of one's own.
+ */
 #include <sandbox-agent/changes.h>
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "sandbox/kept.h"
+#include "sandbox/snapshot.h"
 
 struct sba_snapshot {
-	struct sba_records records;
-	struct sba_snapshot_file *v;
-	char (*hex)[SBA_SHA256_HEX];
-	size_t n, left_out;
+	struct sba_snapshot_file *v; /* each one's strings are one piece of heap, its path's */
+	size_t n, left_out, cap;     /* what is left out comes last */
+	size_t bytes;                /* of strings */
+	bool ordered;                /* by path so far */
 };
 
-static void fill(struct sba_snapshot *n, const struct sba_record *one)
+/* ---- what is told ---- */
+
+static bool is_sha256(const char *hex)
 {
-	const struct sba_file_entry *e = &one->fresh.entry;
-	char *hex = n->hex[n->n];
-	if (e->flags & SBA_ENTRY_HASHED)
-		sba_hex(hex, e->sha, sizeof(e->sha));
-	n->v[n->n++] = (struct sba_snapshot_file){
-		.path = one->path,
-		.sha256 = hex,
-		.size = e->size,
-		.mode = e->mode,
-		.mtime_ns = e->mtime_ns,
-		.link = e->link,
-	};
+	return strlen(hex) == SBA_SHA256_HEX - 1 &&
+	       strspn(hex, "0123456789abcdef") == SBA_SHA256_HEX - 1;
 }
 
-static int make(struct sba_snapshot *n, struct sba_error *err)
+/* NULL: nothing. */
+static const char *what_is_wrong(const struct sba_snapshot_file *f)
 {
-	n->v = calloc(n->records.n + 1, sizeof(*n->v));
-	n->hex = calloc(n->records.n + 1, sizeof(*n->hex));
-	if (!n->v || !n->hex)
+	bool is_link = S_ISLNK(f->mode);
+	if (f->mode == 0)
+		return NULL;
+	if (!sba_record_path_ok(f->path, strlen(f->path)))
+		return "an impossible path";
+	if (!S_ISREG(f->mode) && !is_link)
+		return "neither a file nor a link";
+	if (is_link != (f->link != NULL) ||
+	    (is_link && (!*f->link || strlen(f->link) > SBA_RECORD_LINK_MAX)))
+		return "an impossible link";
+	if (f->sha256 && *f->sha256 && (is_link || !is_sha256(f->sha256)))
+		return "an impossible SHA-256";
+	return f->size > INT64_MAX ? "an impossible size" : NULL;
+}
+
+static int make_room(struct sba_snapshot *n, struct sba_error *err)
+{
+	size_t all = n->n + n->left_out;
+	if (all == SBA_CHANGED_FILES_MAX)
+		return sba_fail(err, SBA_ELIMIT, "more than %d files", SBA_CHANGED_FILES_MAX);
+	if (all < n->cap)
+		return 0;
+	size_t cap = n->cap ? 2 * n->cap : 64;
+	struct sba_snapshot_file *grown = realloc(n->v, cap * sizeof(*grown));
+	if (!grown)
 		return sba_fail_nomem(err);
-	for (size_t i = 0; i < n->records.n; i++) {
-		if (n->records.v[i].kind == SBA_RECORD_ADDED)
-			fill(n, &n->records.v[i]);
-		else
-			n->left_out++;
+	n->v = grown;
+	n->cap = cap;
+	return 0;
+}
+
+static const char *put(char **at, const char *text)
+{
+	const char *copy = *at;
+	size_t size = strlen(text) + 1;
+	memcpy(*at, text, size);
+	*at += size;
+	return copy;
+}
+
+/* Strings of it in a piece of their own. */
+static int copy(struct sba_snapshot *n, const struct sba_snapshot_file *f,
+		struct sba_snapshot_file *ret, struct sba_error *err)
+{
+	const char *sha = f->sha256 && f->mode ? f->sha256 : "";
+	size_t size = strlen(f->path) + strlen(sha) + (f->link ? strlen(f->link) : 0) + 3;
+	n->bytes += size;
+	if (n->bytes > SBA_CHANGED_BYTES_MAX)
+		return sba_fail(err, SBA_ELIMIT, "the paths are more than %d MiB",
+				SBA_CHANGED_BYTES_MAX / SBA_MIB);
+	char *at = malloc(size);
+	if (!at)
+		return sba_fail_nomem(err);
+	*ret = *f;
+	ret->path = put(&at, f->path);
+	ret->sha256 = put(&at, sha);
+	ret->link = f->link ? put(&at, f->link) : NULL;
+	return 0;
+}
+
+static int tell(void *user, const struct sba_snapshot_file *f, struct sba_error *err)
+{
+	struct sba_snapshot *n = user;
+	struct sba_snapshot_file fresh;
+	const char *wrong = what_is_wrong(f);
+	if (wrong)
+		return sba_fail(err, SBA_EPROTO, "it tells of %s", wrong);
+	int rc = make_room(n, err);
+	if (rc == 0)
+		rc = copy(n, f, &fresh, err);
+	if (rc < 0)
+		return rc;
+	size_t all = n->n + n->left_out;
+	n->ordered &= n->left_out == 0 && fresh.mode &&
+		      (all == 0 || strcmp(n->v[all - 1].path, fresh.path) < 0);
+	n->v[all] = fresh;
+	n->left_out += fresh.mode == 0;
+	n->n += fresh.mode != 0;
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static int by_path(const void *a, const void *b)
+{
+	const struct sba_snapshot_file *x = a, *y = b;
+	if ((x->mode == 0) != (y->mode == 0))
+		return x->mode == 0 ? 1 : -1;
+	return strcmp(x->path, y->path);
+}
+
+static int order(struct sba_snapshot *n, struct sba_error *err)
+{
+	if (n->ordered)
+		return 0;
+	qsort(n->v, n->n + n->left_out, sizeof(*n->v), by_path);
+	for (size_t i = 1; i < n->n; i++) {
+		if (strcmp(n->v[i - 1].path, n->v[i].path) == 0)
+			return sba_fail(err, SBA_EPROTO, "it tells of a file twice");
 	}
 	return 0;
 }
 
-/* How many files were not known by an earlier look. */
-static size_t count_read(const struct sba_records *r)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < r->n; i++)
-		n += r->v[i].kind == SBA_RECORD_ADDED && r->v[i].fresh.why != SBA_CONTENT_SAME;
-	return n;
-}
-
-/* A list of what was found, for the next one to be spared what was read now: worth a
- * request to the engine where that was much. Without it the next one takes longer. */
-static void keep_hashes(struct sba_sandbox *s, const struct sba_look *q,
-			const struct sba_records *r)
-{
-	char path[sizeof(SBA_HASHES_DIR) + SBA_SHA256_HEX];
-	SBA_BUF struct sba_buf list = SBA_BUF_INIT(2 * (size_t)SBA_CHANGED_BYTES_MAX);
-	struct sba_error why = { 0 };
-	if (!sba_sandbox_engine(s) || count_read(r) < SBA_HASHES_MIN)
-		return;
-	for (size_t i = 0; i < r->n; i++) {
-		struct sba_file_entry e = r->v[i].fresh.entry;
-		if (r->v[i].kind != SBA_RECORD_ADDED)
-			continue;
-		e.flags &= (uint8_t)~SBA_ENTRY_KEPT;
-		sba_record_put(&list, r->v[i].path, &e);
-	}
-	memcpy(path, SBA_HASHES_DIR "/", sizeof(SBA_HASHES_DIR));
-	int rc = sba_buf_check(&list, "a list of files", &why);
-	if (rc == 0)
-		rc = sba_sha256_hex(q->folder, strlen(q->folder), path + sizeof(SBA_HASHES_DIR));
-	if (rc == 0)
-		rc = sba_sandbox_write_small(s, path, list.data, list.len, 0644, &why);
-	if (rc < 0)
-		sba_log("sandbox", "hashes of '%s' are not kept: %s", q->folder, why.text);
-}
-
-/* What is kept saves reading, where it is of the same folder and leaves out no more
- * and no less for .gitignore. */
-static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
-		struct sba_records *ret, struct sba_error *err)
+static int fill(struct sba_sandbox *s, const struct sba_snapshot_options *o, struct sba_snapshot *n,
+		struct sba_error *err)
 {
 	char folder[SBA_INSIDE_PATH_MAX];
-	struct sba_kept k = { 0 };
-	bool guest = false;
+	const struct sba_backend *b = sba_backend_of(s);
+	struct sba_snapshot_options asked = *o;
 	int rc = o->folder ? sba_inside_path(o->folder, folder, err) : 0;
-	if (rc == 0)
-		rc = sba_kept_find(s, &k, &guest, err);
 	if (rc < 0)
 		return rc;
-	const char *wanted = o->folder ? folder : k.folder;
-	bool same = strcmp(wanted, k.folder) == 0 && k.gitignore == o->gitignore;
-	const struct sba_look q = {
-		.folder = wanted,
-		.flags = SBA_CHANGES_ALL | SBA_CHANGES_HASHES |
-			 (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
-			 (o->everything ? SBA_CHANGES_NO_SKIPPED : 0U),
-		.last = same ? sba_kept_last(&k) : 0,
-		.hash_max = o->max_file_size,
-		.until = sba_transfer_until(s, o->timeout_ms),
-	};
-	rc = guest ? sba_look(s, &q, ret, err) : sba_commands_look(s, &q, ret, err);
+	asked.folder = o->folder ? folder : NULL;
+	rc = sba_sandbox_check_path(s, o->folder ? folder : sba_sandbox_workdir(s), err);
 	if (rc == 0)
-		keep_hashes(s, &q, ret);
-	sba_kept_fini(&k);
-	return rc;
+		rc = (b->snapshot ? b->snapshot : sba_commands_snapshot)(s, &asked, tell, n, err);
+	return rc == 0 ? order(n, err) : rc;
 }
 
 int sba_sandbox_snapshot(struct sba_sandbox *s, const struct sba_snapshot_options *options,
 			 struct sba_snapshot **ret, struct sba_error *err)
 {
 	const struct sba_snapshot_options none = { 0 };
+	const struct sba_snapshot_options *o = options ? options : &none;
 	struct sba_snapshot *n = calloc(1, sizeof(*n));
 	if (!n)
 		return sba_fail_nomem(err);
-	sba_records_init(&n->records);
-	int rc = look(s, options ? options : &none, &n->records, err);
-	if (rc == 0)
-		rc = make(n, err);
+	n->ordered = true;
+	int rc = fill(s, o, n, err);
 	if (rc < 0) {
 		sba_snapshot_free(n);
-		return rc;
+		return sba_wrap(err, rc, "sandbox '%s': files in %s", s->info.name,
+				o->folder ? o->folder : sba_sandbox_workdir(s));
 	}
 	*ret = n;
 	return 0;
@@ -147,12 +182,17 @@ size_t sba_snapshot_left_out(const struct sba_snapshot *n)
 	return n->left_out;
 }
 
+const char *sba_snapshot_left_out_at(const struct sba_snapshot *n, size_t i)
+{
+	return i < n->left_out ? n->v[n->n + i].path : NULL;
+}
+
 void sba_snapshot_free(struct sba_snapshot *n)
 {
 	if (!n)
 		return;
-	sba_records_fini(&n->records);
+	for (size_t i = 0; i < n->n + n->left_out; i++)
+		free((void *)(uintptr_t)n->v[i].path);
 	free(n->v);
-	free(n->hex);
 	free(n);
 }

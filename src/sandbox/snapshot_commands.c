@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A snapshot where there is no guest: by find and sha256sum inside. What they print becomes
- * records as the guest's, and is checked as those are.
- */
+/* A snapshot where there is no guest: by find and sha256sum inside. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "sandbox/kept.h"
+#include "sandbox/snapshot.h"
 
 enum { OUTPUT_MAX = 256 * SBA_MIB, NO_FOLDER = 44, NO_TOOLS = 45 };
 
@@ -71,16 +68,8 @@ static int take_hashes(const char *at, const char *end, struct list *ret, struct
 	return 0;
 }
 
-static void unhex(const char *hex, unsigned char *ret)
-{
-	static const char digits[] = "0123456789abcdef";
-	for (size_t i = 0; i < SBA_SHA256_SIZE; i++)
-		ret[i] = (unsigned char)((strchr(digits, hex[2 * i]) - digits) << 4 |
-					 (strchr(digits, hex[2 * i + 1]) - digits));
-}
-
 /* "MODE SIZE SECONDS.NANOSECONDS PATH"; the path, or NULL. */
-static const char *take_line(const char *line, struct sba_file_entry *ret)
+static const char *take_line(const char *line, struct sba_snapshot_file *ret)
 {
 	char *at;
 	unsigned long mode = strtoul(line, &at, 8);
@@ -92,64 +81,52 @@ static const char *take_line(const char *line, struct sba_file_entry *ret)
 	at += digits ? digits + 1 : 0;
 	if (*at != ' ' || llabs(seconds) > INT64_MAX / 2000000000)
 		return NULL;
-	*ret = (struct sba_file_entry){ .mode = (uint32_t)(mode & 07777),
-					.size = size,
-					.mtime_ns = seconds * 1000000000 +
-						    strtoll(fraction, NULL, 10) };
+	*ret = (struct sba_snapshot_file){ .mode = (uint32_t)(mode & 07777),
+					   .size = size,
+					   .mtime_ns = seconds * 1000000000 +
+						       strtoll(fraction, NULL, 10) };
 	return at + 1;
 }
 
-static void put_left_out(struct sba_buf *b, const char *path)
+struct telling {
+	struct list hashes;
+	uint64_t hash_max;
+	sba_snapshot_fn *tell;
+	void *user;
+};
+
+/* What has no hash, though it is small, could not be read. */
+static int tell_file(const struct telling *t, struct sba_snapshot_file *f, struct sba_error *err)
 {
-	unsigned char head[SBA_RECORD_HEAD] = { SBA_RECORD_LEFT_OUT };
-	size_t len = strlen(path);
-	sba_be_put(head + 1, len, 2);
-	sba_buf_put(b, head, sizeof(head));
-	sba_buf_put(b, path, len);
-	sba_buf_putc(b, SBA_LEFT_UNREADABLE);
+	char hex[SBA_SHA256_HEX] = "";
+	const struct hash key = { .path = f->path };
+	const struct hash *h = t->hashes.n && !f->link ? bsearch(&key, t->hashes.v, t->hashes.n,
+								 sizeof(key), by_path)
+						       : NULL;
+	f->mode |= f->link ? S_IFLNK : S_IFREG;
+	f->sha256 = hex;
+	if (h)
+		memcpy(hex, h->hex, sizeof(hex) - 1);
+	else if (!f->link && f->size <= t->hash_max)
+		f->mode = 0;
+	return t->tell(t->user, f, err);
 }
 
-/* As the guest would tell of it. */
-static void put_file(struct sba_buf *b, const char *path, struct sba_file_entry *e,
-		     const struct list *hashes, uint64_t hash_max)
+static int take_files(const struct telling *t, const char *at, const char *end,
+		      struct sba_error *err)
 {
-	unsigned char head[SBA_CONTENT_HEAD] = { SBA_CONTENT_NOT_ASKED };
-	const struct hash key = { .path = path };
-	const struct hash *h = hashes->n && !e->link
-				       ? bsearch(&key, hashes->v, hashes->n, sizeof(key), by_path)
-				       : NULL;
-	e->mode |= e->link ? S_IFLNK : S_IFREG;
-	if (h) {
-		unhex(h->hex, e->sha);
-		e->flags = SBA_ENTRY_HASHED;
-	} else if (!e->link && e->size <= hash_max) {
-		put_left_out(b, path);
-		return;
-	}
-	sba_record_put(b, path, e);
-	sba_be_put(head + 1, e->size, 8);
-	sba_buf_put(b, head, sizeof(head));
-}
-
-static int take_files(const char *at, const char *end, const struct list *hashes, uint64_t hash_max,
-		      struct sba_records *ret, struct sba_error *err)
-{
-	SBA_BUF struct sba_buf b = SBA_BUF_INIT(SBA_MIB);
 	const char *line, *link;
 	int rc = 0;
 	while (rc == 0 && (line = next(&at, end)) && (link = next(&at, end))) {
-		struct sba_file_entry e;
-		const char *path = take_line(line, &e);
-		if (!path || strlen(path) > SBA_RECORD_PATH_MAX)
+		struct sba_snapshot_file f;
+		const char *path = take_line(line, &f);
+		if (!path)
 			return sba_fail(err, SBA_EPROTO, "find does not print what it should");
-		e.link = *link ? link : NULL;
-		sba_buf_reset(&b);
-		put_file(&b, path, &e, hashes, hash_max);
-		rc = sba_buf_check(&b, "a record", err);
-		if (rc == 0)
-			rc = sba_records_feed(ret, b.data, b.len, err);
+		f.path = path;
+		f.link = *link ? link : NULL;
+		rc = tell_file(t, &f, err);
 	}
-	return rc == 0 ? sba_records_end(ret, err) : rc;
+	return rc;
 }
 
 /* The empty name that ends the first list, which has two strings for each file. */
@@ -163,21 +140,16 @@ static const char *find_middle(const char *at, const char *end)
 	return line;
 }
 
-static int take_all(const struct sba_run_result *r, uint64_t hash_max, struct sba_records *ret,
-		    struct sba_error *err)
+static int take_all(struct telling *t, const struct sba_run_result *r, struct sba_error *err)
 {
-	struct list hashes = { .n = 0 };
 	const char *end = r->out + r->out_len, *middle = find_middle(r->out, end);
 	if (r->dropped)
 		return sba_fail(err, SBA_ELIMIT, "the list of files is longer than %d MiB",
 				OUTPUT_MAX / SBA_MIB);
 	if (!middle)
 		return sba_fail(err, SBA_EPROTO, "the list of files is cut");
-	int rc = take_hashes(middle + 1, end, &hashes, err);
-	if (rc == 0)
-		rc = take_files(r->out, middle, &hashes, hash_max, ret, err);
-	free(hashes.v);
-	return rc;
+	int rc = take_hashes(middle + 1, end, &t->hashes, err);
+	return rc < 0 ? rc : take_files(t, r->out, middle, err);
 }
 
 static int status_of(const struct sba_exit *end, struct sba_error *err)
@@ -193,37 +165,32 @@ static int status_of(const struct sba_exit *end, struct sba_error *err)
 			"look through its files");
 }
 
-int sba_commands_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_records *ret,
-		      struct sba_error *err)
+int sba_commands_snapshot(struct sba_sandbox *s, const struct sba_snapshot_options *o,
+			  sba_snapshot_fn *tell, void *user, struct sba_error *err)
 {
 	char limit[32];
-	bool all = look->flags & SBA_CHANGES_NO_SKIPPED;
-	uint64_t hash_max = look->hash_max ? look->hash_max : SBA_HASHED_MAX;
-	const char *const argv[] = {
-		"sh",  "-c", all ? SCRIPT("-name .git") : SCRIPT(SKIPPED), "sh", look->folder,
-		limit, NULL
-	};
-	const int left = sba_until_left(look->until);
-	const struct sba_run_options o = { .argv = argv,
-					   .workdir = "/",
-					   .timeout_ms = left > 0   ? left
-							 : left < 0 ? -1
-								    : 1,
-					   .max_output = OUTPUT_MAX };
+	struct telling t = { .hash_max = o->max_file_size ? o->max_file_size : SBA_HASHED_MAX,
+			     .tell = tell,
+			     .user = user };
+	const char *script = o->everything ? SCRIPT("-name .git") : SCRIPT(SKIPPED);
+	const char *folder = o->folder ? o->folder : sba_sandbox_workdir(s);
+	const char *const argv[] = { "sh", "-c", script, "sh", folder, limit, NULL };
+	const struct sba_run_options run = { .argv = argv,
+					     .workdir = "/",
+					     .timeout_ms = sba_timeout_of(
+						     sba_transfer_until(s, o->timeout_ms), -1),
+					     .max_output = OUTPUT_MAX };
 	struct sba_run_result r = { 0 };
-	sba_records_init(ret);
-	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)hash_max + 1);
-	int rc = look->flags & SBA_CHANGES_IGNORE
-			 ? sba_fail(err, SBA_EUNSUPPORTED,
-				    "without a guest inside nothing reads .gitignore files")
-			 : sba_sandbox_run(s, &o, &r, err);
+	if (o->gitignore)
+		return sba_fail(err, SBA_EUNSUPPORTED,
+				"without a guest inside nothing reads .gitignore files");
+	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)t.hash_max + 1);
+	int rc = sba_sandbox_run(s, &run, &r, err);
 	if (rc == 0)
 		rc = status_of(&r.exit, err);
 	if (rc == 0)
-		rc = take_all(&r, hash_max, ret, err);
+		rc = take_all(&t, &r, err);
+	free(t.hashes.v);
 	sba_run_result_fini(&r);
-	if (rc < 0)
-		sba_records_fini(ret);
-	return rc < 0 ? sba_wrap(err, rc, "sandbox '%s': files in %s", s->info.name, look->folder)
-		      : 0;
+	return rc;
 }

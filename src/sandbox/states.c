@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* States of a workspace, and what differs between two of them; see states.h. */
 #include "sandbox/states.h"
+#include "sandbox/snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,20 +48,64 @@ static bool is_repository(struct sba_sandbox *s, const char *folder)
 	       sba_sandbox_stat(s, git, &stat, NULL) == 0;
 }
 
+static void unhex(const char *hex, unsigned char *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	for (size_t i = 0; i < SBA_SHA256_SIZE; i++)
+		ret[i] = (unsigned char)((strchr(digits, hex[2 * i]) - digits) << 4 |
+					 (strchr(digits, hex[2 * i + 1]) - digits));
+}
+
+/* As the guest would tell of it as new. */
+static int add_file(struct sba_records *to, const struct sba_snapshot_file *f,
+		    struct sba_error *err)
+{
+	struct sba_record one = {
+		.kind = SBA_RECORD_ADDED,
+		.path = f->path,
+		.fresh = { .entry = { .mode = f->mode,
+				      .size = f->size,
+				      .mtime_ns = f->mtime_ns,
+				      .flags = *f->sha256 ? SBA_ENTRY_HASHED : 0,
+				      .link = f->link },
+			   .why = SBA_CONTENT_NOT_ASKED },
+	};
+	if (*f->sha256)
+		unhex(f->sha256, one.fresh.entry.sha);
+	return sba_records_add(to, &one, err);
+}
+
+static int add_all(const struct sba_snapshot *n, struct sba_records *to, struct sba_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < sba_snapshot_count(n); i++)
+		rc = add_file(to, sba_snapshot_at(n, i), err);
+	for (size_t i = 0; rc == 0 && i < sba_snapshot_left_out(n); i++) {
+		const struct sba_record one = { .kind = SBA_RECORD_LEFT_OUT,
+						.path = sba_snapshot_left_out_at(n, i),
+						.left_out = SBA_LEFT_UNREADABLE };
+		rc = sba_records_add(to, &one, err);
+	}
+	return rc == 0 ? sba_records_end(to, err) : rc;
+}
+
 static int look(struct sba_sandbox *s, const char *folder, bool gitignore, struct sba_records *ret,
 		struct sba_error *err)
 {
-	struct sba_look q = {
-		.folder = folder,
-		.flags = SBA_CHANGES_ALL | (gitignore ? SBA_CHANGES_IGNORE : 0U),
-		.until = sba_transfer_until(s, 0),
-	};
+	struct sba_snapshot_options o = { .folder = folder, .gitignore = gitignore };
+	struct sba_snapshot *n = NULL;
 	struct sba_error why = { 0 };
-	int rc = sba_look(s, &q, ret, &why);
-	if (rc == SBA_EUNSUPPORTED) {
-		q.flags = SBA_CHANGES_ALL;
-		return sba_commands_look(s, &q, ret, err);
+	int rc = sba_sandbox_snapshot(s, &o, &n, &why);
+	if (rc == SBA_EUNSUPPORTED && gitignore) {
+		o.gitignore = false;
+		rc = sba_sandbox_snapshot(s, &o, &n, &why);
 	}
+	sba_records_init(ret);
+	if (rc == 0)
+		rc = add_all(n, ret, &why);
+	sba_snapshot_free(n);
+	if (rc < 0)
+		sba_records_fini(ret);
 	if (rc < 0 && err)
 		*err = why;
 	return rc;

@@ -5,8 +5,12 @@
  */
 #include "sandbox/session.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* All up to "inspect". */
+enum { CAPABILITIES_OF_1 = (SBA_CAN_INSPECT << 1) - 1 };
 
 const struct sba_backend *sba_backend_of(const struct sba_sandbox *s)
 {
@@ -82,6 +86,19 @@ static int check_table(const struct sba_backend *b, struct sba_error *err)
 	return 0;
 }
 
+/* The table itself, or, of an earlier version, what it had then: what lies behind that was
+ * nobody's to fill, and what words were made of later bits. */
+static const struct sba_backend *table_as_of_today(const struct sba_backend *b,
+						   struct sba_backend *ret_older)
+{
+	if (b->version == SBA_BACKEND_VERSION)
+		return b;
+	*ret_older = (struct sba_backend){ .version = SBA_BACKEND_VERSION };
+	memcpy(ret_older, b, offsetof(struct sba_backend, snapshot));
+	ret_older->can &= CAPABILITIES_OF_1;
+	return ret_older;
+}
+
 /* Every string of it is lent from labels, as of any other. */
 static int describe(struct sba_sandbox *s, const char *name, struct sba_error *err)
 {
@@ -114,7 +131,7 @@ int sba_sandbox_new_of(const struct sba_backend *backend, const char *name,
 		sba_sandbox_close(s);
 		return rc;
 	}
-	s->backend = backend;
+	s->backend = table_as_of_today(backend, &s->older);
 	*ret = s;
 	return 0;
 }

@@ -52,8 +52,8 @@ static int look_by_engine(struct sba_sandbox *s, struct sba_tar_way *w, const ch
 	return 0;
 }
 
-static int look_by_commands(struct sba_sandbox *s, struct sba_tar_way *w, const char *path,
-			    struct sba_error *err)
+static int look_by_table(struct sba_sandbox *s, struct sba_tar_way *w, const char *path,
+			 struct sba_error *err)
 {
 	struct sba_file_stat st;
 	int rc = sba_sandbox_stat(s, path, &st, err);
@@ -71,12 +71,12 @@ static int look(struct sba_sandbox *s, struct sba_tar_way *w, const char *path, 
 	char asked[SBA_INSIDE_PATH_MAX];
 	snprintf(w->path, sizeof(w->path), "%s", path);
 	int rc = contents ? sba_inside_join(asked, path, ".", err) : 0;
-	if (rc == 0)
+	if (rc == 0 && !sba_backend_of(s)->download)
 		rc = sba_files_channel(s, &w->hold, &w->channel, err);
 	if (rc < 0)
 		return rc;
 	if (!w->channel && !s->engine)
-		return look_by_commands(s, w, path, err);
+		return look_by_table(s, w, path, err);
 	if (!w->channel)
 		return look_by_engine(s, w, path, err);
 	rc = sba_channel_place(w->channel, contents ? asked : path, sba_small_until(s), &place,
@@ -128,8 +128,8 @@ static void tell_owner(void *way, const char *name, uint32_t *uid, uint32_t *gid
 static ssize_t read_bytes(void *way, void *buf, size_t size, struct sba_error *err)
 {
 	struct sba_tar_way *w = way;
-	if (w->inside.process)
-		return sba_commands_tar_read(&w->inside, buf, size, err);
+	if (w->tree.read)
+		return w->tree.read(w->tree.user, buf, size, err);
 	return w->tar ? sba_channel_tar_read(w->tar, buf, size, err)
 		      : sba_ahead_read(w->ahead, buf, size, err);
 }
@@ -154,6 +154,15 @@ static int open_by_guest(struct sba_tar_way *w, const char *tar_path, const stru
 	return sba_channel_tar_open(w->channel, &o, until, &w->tar, err);
 }
 
+/* The backend's own way, else a program inside. */
+static int open_by_table(struct sba_sandbox *s, struct sba_tar_way *w, const char *tar_path,
+			 struct sba_until until, struct sba_error *err)
+{
+	const struct sba_backend *b = sba_backend_of(s);
+	const struct sba_tree_options o = { .timeout_ms = sba_timeout_of(until, 0) };
+	return (b->download ? b->download : sba_commands_tar)(s, tar_path, &o, &w->tree, err);
+}
+
 static int open_tar(struct sba_sandbox *s, struct sba_tar_way *w, const struct sba_tar_find *f,
 		    struct sba_until until, struct sba_error *err)
 {
@@ -163,7 +172,7 @@ static int open_tar(struct sba_sandbox *s, struct sba_tar_way *w, const struct s
 	if (f->contents && f->raw)
 		rc = sba_inside_join(path, w->path, ".", err);
 	if (rc == 0 && !w->channel && !s->engine)
-		return sba_commands_tar(s, path, &w->inside, err);
+		return open_by_table(s, w, path, until, err);
 	if (rc == 0 && !w->by_guest) {
 		rc = open_by_engine(s, w, path, until, err);
 		/* The guest has seen it: some engines know fewer mounts than others. */
@@ -181,7 +190,9 @@ int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct
 	if (!w)
 		return sba_fail_nomem(err);
 	w->sandbox = s;
-	int rc = sba_sandbox_check_path(s, f->path, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
+	if (rc == 0)
+		rc = sba_sandbox_check_path(s, f->path, err);
 	if (rc == 0)
 		rc = look(s, w, f->path, f->contents, err);
 	if (rc == SBA_ENOTFOUND)
@@ -214,7 +225,9 @@ void sba_tar_way_stop(struct sba_tar_way *w)
 	sba_reown_free(sba_move(&w->reown));
 	sba_ahead_close(sba_move(&w->ahead));
 	sba_channel_tar_close(sba_move(&w->tar));
-	sba_process_free(sba_move(&w->inside.process));
+	if (w->tree.close)
+		w->tree.close(w->tree.user);
+	w->tree = (struct sba_tree){ 0 };
 }
 
 void sba_tar_way_close(struct sba_tar_way *w)

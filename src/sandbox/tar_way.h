@@ -15,7 +15,7 @@ struct sba_tar_way {
 	bool unseen; /* the user may not look */
 	struct sba_channel_tar *tar;
 	struct sba_ahead *ahead;
-	struct sba_commands_tar inside;  /* where there is neither */
+	struct sba_tree tree;            /* where there is neither: the table's */
 	struct sba_owners owners;        /* of an engine that does not tell them */
 	char above[SBA_INSIDE_PATH_MAX]; /* the folder that its names are in */
 	struct sba_reown *reown;

@@ -52,7 +52,8 @@ int sba_watch_begin(struct sba_sandbox *s, const struct sba_watch_options *o,
 		return sba_fail_nomem(err);
 	w->sandbox = s;
 	w->options = *o;
-	int rc = s->engine ? begin_inside(w, err) : sba_states_keep(s, o->folder, o->turn, err);
+	int rc = sba_kept_is_inside(s) ? begin_inside(w, err)
+				       : sba_states_keep(s, o->folder, o->turn, err);
 	if (rc < 0) {
 		sba_watch_free(w);
 		return rc;
@@ -64,7 +65,7 @@ int sba_watch_begin(struct sba_sandbox *s, const struct sba_watch_options *o,
 int sba_watch_end(struct sba_watch *w, struct sba_changes **ret, struct sba_error *err)
 {
 	struct sba_records r;
-	if (!w->sandbox->engine)
+	if (!sba_kept_is_inside(w->sandbox))
 		return sba_states_changes(w->sandbox, w->options.turn, ret, err);
 	int rc = look_and_keep(w, SBA_KEPT_END, &r, err);
 	return rc < 0 ? rc : sba_changes_make(w->sandbox, &w->kept, &r, ret, err);

@@ -358,7 +358,7 @@ static int keep(struct sba_sandbox *s, const struct project *p, const char *insi
 {
 	struct sba_kept k = { 0 };
 	struct sba_records r;
-	if (!s->engine)
+	if (!sba_kept_is_inside(s))
 		return keep_here(s, inside, err);
 	int rc = sba_kept_load(s, &k, err);
 	if (rc == SBA_EUNSUPPORTED || (rc == 0 && *k.folder)) {

@@ -412,6 +412,39 @@ static void a_tree_goes_in_and_comes_out(void **state)
 	assert_int_equal(report.files, 2);
 }
 
+static void assert_snapshot(struct sba_sandbox *s, const char *sha256_of_a)
+{
+	const struct sba_snapshot_options o = { .folder = at(s, "snap") };
+	struct sba_snapshot *n = NULL;
+	struct sba_error err = { 0 };
+	if (sba_sandbox_snapshot(s, &o, &n, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(sba_snapshot_count(n), 2);
+	assert_string_equal(sba_snapshot_at(n, 0)->path, "a");
+	assert_string_equal(sba_snapshot_at(n, 0)->sha256, sha256_of_a);
+	assert_int_equal(sba_snapshot_at(n, 0)->mode, S_IFREG | 0600);
+	assert_string_equal(sba_snapshot_at(n, 1)->link, "a");
+	sba_snapshot_free(n);
+}
+
+static void a_snapshot_tells_each_file_as_it_is_now(void **state)
+{
+	static const char *const hashes[] = {
+		"98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4",
+		"dc51b8c96c2d745df3bd5590d990230a482fd247123599548e0632fdbf97fc22",
+	};
+	struct sba_sandbox *s = box_of(state);
+	struct sba_run_result r = RUN_SH(s, "mkdir -p snap/.git && cd snap && echo x > .git/x && "
+					    "echo hi > a && chmod 600 a && ln -s a b");
+	assert_int_equal(r.exit.number, 0);
+	sba_run_result_fini(&r);
+	assert_snapshot(s, hashes[0]);
+	assert_snapshot(s, hashes[0]);
+	r = RUN_SH(s, "echo ok > snap/a");
+	sba_run_result_fini(&r);
+	assert_snapshot(s, hashes[1]);
+}
+
 static void programs_and_temporary_folders_are_found(void **state)
 {
 	struct sba_sandbox *s = box_of(state);
@@ -581,6 +614,7 @@ static void closing_ends_what_runs_and_may_be_done_twice(void **state)
 		LIVE_STEP(a_file_is_written_with_its_parents_and_read_back),                       \
 		LIVE_STEP(what_is_not_there_or_no_file_is_told_apart),                             \
 		LIVE_STEP(a_tree_goes_in_and_comes_out),                                           \
+		LIVE_STEP(a_snapshot_tells_each_file_as_it_is_now),                                \
 		LIVE_STEP(programs_and_temporary_folders_are_found),                               \
 		LIVE_STEP(a_missing_cli_is_named_with_its_place_and_remedy),                       \
 		LIVE_STEP(an_agent_lives_in_it_and_leaves_it_alive),                               \

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* A snapshot by the guest, which reads nothing again that an earlier look has told of. */
+#include <string.h>
+
+#include "sandbox/snapshot.h"
+
+/* How many files were not known by an earlier look. */
+static size_t count_read(const struct sba_records *r)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++)
+		n += r->v[i].kind == SBA_RECORD_ADDED && r->v[i].fresh.why != SBA_CONTENT_SAME;
+	return n;
+}
+
+/* A list of what was found, for the next one to be spared what was read now: worth a
+ * request to the engine where that was much. Without it the next one takes longer. */
+static void keep_hashes(struct sba_sandbox *s, const struct sba_look *q,
+			const struct sba_records *r)
+{
+	char path[sizeof(SBA_HASHES_DIR) + SBA_SHA256_HEX];
+	SBA_BUF struct sba_buf list = SBA_BUF_INIT(2 * (size_t)SBA_CHANGED_BYTES_MAX);
+	struct sba_error why = { 0 };
+	if (!sba_kept_is_inside(s) || count_read(r) < SBA_HASHES_MIN)
+		return;
+	for (size_t i = 0; i < r->n; i++) {
+		struct sba_file_entry e = r->v[i].fresh.entry;
+		if (r->v[i].kind != SBA_RECORD_ADDED)
+			continue;
+		e.flags &= (uint8_t)~SBA_ENTRY_KEPT;
+		sba_record_put(&list, r->v[i].path, &e);
+	}
+	memcpy(path, SBA_HASHES_DIR "/", sizeof(SBA_HASHES_DIR));
+	int rc = sba_buf_check(&list, "a list of files", &why);
+	if (rc == 0)
+		rc = sba_sha256_hex(q->folder, strlen(q->folder), path + sizeof(SBA_HASHES_DIR));
+	if (rc == 0)
+		rc = sba_sandbox_write_small(s, path, list.data, list.len, 0644, &why);
+	if (rc < 0)
+		sba_log("sandbox", "hashes of '%s' are not kept: %s", q->folder, why.text);
+}
+
+static int tell_all(const struct sba_records *r, sba_snapshot_fn *tell, void *user,
+		    struct sba_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < r->n; i++) {
+		const struct sba_file_entry *e = &r->v[i].fresh.entry;
+		bool is_there = r->v[i].kind == SBA_RECORD_ADDED;
+		char hex[SBA_SHA256_HEX] = "";
+		if (is_there && (e->flags & SBA_ENTRY_HASHED))
+			sba_hex(hex, e->sha, sizeof(e->sha));
+		const struct sba_snapshot_file f = { .path = r->v[i].path,
+						     .sha256 = hex,
+						     .size = e->size,
+						     .mode = is_there ? e->mode : 0,
+						     .mtime_ns = e->mtime_ns,
+						     .link = e->link };
+		rc = tell(user, &f, err);
+	}
+	return rc;
+}
+
+/* What is kept saves reading, where it is of the same folder and leaves out no more
+ * and no less for .gitignore. */
+static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
+		const struct sba_kept *k, struct sba_records *ret, struct sba_error *err)
+{
+	const char *folder = o->folder ? o->folder : k->folder;
+	bool same = strcmp(folder, k->folder) == 0 && k->gitignore == o->gitignore;
+	const struct sba_look q = {
+		.folder = folder,
+		.flags = SBA_CHANGES_ALL | SBA_CHANGES_HASHES |
+			 (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
+			 (o->everything ? SBA_CHANGES_NO_SKIPPED : 0U),
+		.last = same ? sba_kept_last(k) : 0,
+		.hash_max = o->max_file_size,
+		.until = sba_transfer_until(s, o->timeout_ms),
+	};
+	int rc = sba_look(s, &q, ret, err);
+	if (rc == 0)
+		keep_hashes(s, &q, ret);
+	return rc;
+}
+
+int sba_guest_snapshot(struct sba_sandbox *s, const struct sba_snapshot_options *o,
+		       sba_snapshot_fn *tell, void *user, struct sba_error *err)
+{
+	struct sba_kept k = { 0 };
+	struct sba_records r;
+	bool guest = false;
+	int rc = sba_kept_find(s, &k, &guest, err);
+	if (rc == 0 && !guest)
+		rc = sba_commands_snapshot(s, o, tell, user, err);
+	else if (rc == 0 && (rc = look(s, o, &k, &r, err)) == 0) {
+		rc = tell_all(&r, tell, user, err);
+		sba_records_fini(&r);
+	}
+	sba_kept_fini(&k);
+	return rc;
+}
