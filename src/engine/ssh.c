@@ -1,199 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ssh://: the user's own ssh program, with the user's own configuration. Each
- * connection is an ssh that runs `docker system dial-stdio` at the other end;
- * where there is no docker CLI, one ssh forwards the engine's socket for all of
- * them. The end of our descriptors, however we end, is the end of every ssh.
+ * connection is an ssh that runs `docker system dial-stdio` at the other end, or one
+ * by a forwarded socket (ssh_forward.c). Which of the two has failed, ssh or the engine
+ * behind it, is told apart here, and a lost connection from one at its end.
  */
-#include "engine/private.h"
+#include "engine/ssh.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-/* A socket's path is short: not in TMPDIR, wherever that is. */
-#define FORWARD_PARENT   "/tmp"
-#define FORWARD_NAME     "sandbox-agent-ssh."
-#define FORWARD_TEMPLATE FORWARD_PARENT "/" FORWARD_NAME "XXXXXX"
-
-enum {
-	SSH_ARGS_MAX = 32,
-	EXIT_MS = 500, /* for an ssh that has closed its output to end */
-	TERM_MS = 200, /* for one that was told to */
-	NOT_FOUND = 127,
-	KILLED = 128,
-	FORWARD_NEW_S = 60,
-};
-
-struct ssh_process {
-	pid_t pid; /* 0: none */
-	int words; /* its stderr; -1: none */
-};
-
-struct sba_ssh {
-	struct sba_address address;
-	bool asks;            /* there is a terminal that it may ask on */
-	bool forwards;        /* one ssh for all connections, since the handle was opened */
-	pthread_mutex_t lock; /* of the next two; their connections may be of several threads */
-	bool no_docker;       /* the other end said so */
-	struct ssh_process forward;
-	int forward_fd;                        /* its stdin and stdout */
-	struct sockaddr_un forward_to;         /* where it listens */
-	char folder[sizeof(FORWARD_TEMPLATE)]; /* around that; "": none */
-};
 
 struct ssh_transport {
 	struct sba_transport base; /* first: a transport is cast to this */
 	struct sba_ssh *ssh;
-	struct ssh_process own; /* none where the connection is forwarded */
-	bool forwarded;
+	struct sba_ssh_process own; /* none where the connection is forwarded */
+	unsigned forward;           /* the number of that forward; 0: not forwarded */
 	bool heard;
 };
 
-/* ---- the program ---- */
+/* ---- what went wrong ---- */
 
-/* Ctrl-C is for us: an ssh that it ends could clean nothing up any more. One that
- * may ask needs our terminal, so the signals are kept from it there. */
-static int spawn(const char *const *argv, int fd, int words, bool asks, pid_t *ret)
-{
-	static const int kept[] = { SIGINT, SIGQUIT, SIGTSTP, SIGHUP, 0 };
-	const struct sba_spawn ssh = {
-		.argv = argv,
-		.in = fd,
-		.out = fd,
-		.err = words,
-		.blocked = asks ? kept : NULL,
-		.new_session = !asks,
-	};
-	return sba_child_spawn(&ssh, ret);
-}
+enum side {
+	SIDE_SSH,    /* ssh itself */
+	SIDE_DOCKER, /* the docker program at the other end */
+	SIDE_SOCKET, /* the socket there that is forwarded */
+};
 
-/* `options` stand before the host, `command` behind it. */
-static size_t command_line(const struct sba_ssh *ssh, const char *const *options,
-			   const char *command, const char **argv)
-{
-	const struct sba_address *a = &ssh->address;
-	const char *const fixed[] = { "ssh", "-T",
-				      "-x",  "-a",
-				      "-o",  "ConnectTimeout=15",
-				      "-o",  "ServerAliveInterval=15",
-				      "-o",  ssh->asks ? "BatchMode=no" : "BatchMode=yes" };
-	size_t n = 0;
-	for (size_t i = 0; i < SBA_ARRAY_LEN(fixed); i++)
-		argv[n++] = fixed[i];
-	for (; *options; options++)
-		argv[n++] = *options;
-	if (a->user[0]) {
-		argv[n++] = "-l";
-		argv[n++] = a->user;
-	}
-	if (a->port[0]) {
-		argv[n++] = "-p";
-		argv[n++] = a->port;
-	}
-	argv[n++] = "--";
-	argv[n++] = a->host;
-	argv[n++] = command;
-	argv[n] = NULL;
-	return n;
-}
-
-/* Its stdin and stdout are one socket, whose other end is *ret_fd. */
-static int start(const struct sba_ssh *ssh, const char *const *options, const char *command,
-		 struct ssh_process *ret, int *ret_fd, struct sba_error *err)
-{
-	const char *argv[SSH_ARGS_MAX];
-	int pair[2], words[2];
-	command_line(ssh, options, command, argv);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "ssh: socket");
-	SBA_CLOSE int ours = pair[0], theirs = pair[1];
-	/* Without blocking: an ssh whose words nobody reads must not stand still. */
-	if (pipe2(words, O_CLOEXEC | O_NONBLOCK) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "ssh: pipe");
-	SBA_CLOSE int said = words[0], says = words[1];
-	if (sba_set_nonblock(ours, true) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "ssh: socket");
-	pid_t pid;
-	int e = spawn(argv, theirs, says, ssh->asks, &pid);
-	if (e) {
-		int rc = sba_fail_errno(err, SBA_ECONNECT, e, "cannot run the ssh program");
-		return sba_hint(err, rc, "an engine at ssh:// is reached through it: install it");
-	}
-	*ret = (struct ssh_process){ pid, sba_move_fd(&said) };
-	*ret_fd = sba_move_fd(&ours);
-	return 0;
-}
-
-/* Waits for its end at most so long: the exit status, KILLED for a signal, -1. 0 also
- * where somebody else has collected it: our program may ignore SIGCHLD. */
-static int reap(struct ssh_process *p, int64_t ms)
-{
-	int status = 0;
-	int rc =
-		p->pid > 0 ? sba_child_wait(p->pid, sba_until_in(ms), &status, NULL) : SBA_ETIMEOUT;
-	if (rc == SBA_ETIMEOUT)
-		return -1;
-	p->pid = 0;
-	if (rc < 0)
-		return 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : KILLED;
-}
-
-static void end(struct ssh_process *p)
-{
-	if (p->pid > 0) {
-		kill(p->pid, SIGTERM);
-		if (reap(p, TERM_MS) < 0) {
-			kill(p->pid, SIGKILL);
-			reap(p, TERM_MS);
-		}
-	}
-	sba_cleanup_close(&p->words);
-	p->words = -1;
-}
-
-/* ---- what it says ---- */
-
-void sba_ssh_last_words(const char *text, size_t len, struct sba_buf *ret)
-{
-	size_t end_at = len;
-	while (end_at > 0 && strchr("\r\n ", text[end_at - 1]))
-		end_at--;
-	size_t at = end_at;
-	while (at > 0 && text[at - 1] != '\n')
-		at--;
-	sba_buf_put_visible(ret, text + at, end_at - at, true);
-}
-
-static void last_words(const struct ssh_process *p, struct sba_buf *ret)
-{
-	char text[4096];
-	ssize_t n = p->words >= 0 ? read(p->words, text, sizeof(text)) : 0;
-	sba_ssh_last_words(text, n > 0 ? (size_t)n : 0, ret);
-}
-
-/* What ssh says of itself it begins with its name. */
-static const char *its_words(const struct sba_buf *words, int status)
-{
-	const char *own = "ssh: ";
-	if (words->len == 0)
-		return status == KILLED ? "it was killed" : "it ended without a word";
-	return words->data + (sba_starts_with(words->data, own) ? strlen(own) : 0);
-}
-
-/* For people: nothing else hangs on how ssh words it. */
+/* For people: nothing else hangs on how they word it. */
 static const char *remedy(const char *words)
 {
 	static const struct {
@@ -205,6 +41,14 @@ static const char *remedy(const char *words)
 		{ "Permission denied",
 		  "it takes no key that is here: ssh-add, ssh-copy-id, or IdentityFile in "
 		  "~/.ssh/config\n" },
+		{ "permission denied",
+		  "the user there may not use it: sudo usermod -aG docker USER, over there\n" },
+		{ "kex_exchange_identification",
+		  "its sshd takes no more connections from here for now (MaxStartups, "
+		  "PerSourcePenalties); with ControlMaster in ~/.ssh/config there is only one\n" },
+		{ "administratively prohibited",
+		  "its sshd forwards no sockets (AllowStreamLocalForwarding), and there is no "
+		  "docker program there\n" },
 	};
 	for (size_t i = 0; i < SBA_ARRAY_LEN(known); i++) {
 		if (strstr(words, known[i].said))
@@ -213,41 +57,88 @@ static const char *remedy(const char *words)
 	return "";
 }
 
-static int try_by_hand(const struct sba_address *a, const char *words, int rc,
-		       struct sba_error *err)
+static int hint(const struct sba_ssh *ssh, enum side side, const char *words, int rc,
+		struct sba_error *err)
 {
-	return sba_hint(err, rc, "%stry it by hand:  ssh%s%s%s%s %s docker%s%s version",
-			remedy(words), a->user[0] ? " -l " : "", a->user, a->port[0] ? " -p " : "",
-			a->port, a->host, a->path[0] ? " --host unix://" : "", a->path);
+	const struct sba_address *a = &ssh->address;
+	char ssh_to[512], docker[256] = "true";
+	snprintf(ssh_to, sizeof(ssh_to), "ssh%s%s%s%s %s", a->user[0] ? " -l " : "", a->user,
+		 a->port[0] ? " -p " : "", a->port, a->host);
+	if (!ssh->no_docker)
+		snprintf(docker, sizeof(docker), "docker%s%s version",
+			 a->path[0] ? " --host unix://" : "", a->path);
+	const char *known = remedy(words);
+	if (side == SIDE_SSH || *known)
+		return sba_hint(err, rc, "%stry it by hand:  %s %s", known, ssh_to, docker);
+	return sba_hint(err, rc,
+			"start it there:  %s sudo systemctl start docker\n"
+			"or use another: -H, DOCKER_HOST, docker context use",
+			ssh_to);
 }
 
-static int no_answer(struct sba_ssh *ssh, struct ssh_process *p, struct sba_error *err)
+static enum side side_of(const struct sba_ssh *ssh, const struct sba_ssh_process *p)
 {
-	SBA_BUF struct sba_buf words = SBA_BUF_INIT(16 * SBA_KIB);
+	if (p == &ssh->forward)
+		return p->status == SBA_SSH_RUNS ? SIDE_SOCKET : SIDE_SSH;
+	return p->status >= SBA_SSH_FAILED || p->status == SBA_SSH_RUNS ? SIDE_SSH : SIDE_DOCKER;
+}
+
+/* "channel 2: open failed: connect failed: open failed" */
+static const char *of_channel(const char *words)
+{
+	const char *failed = "open failed: ", *at = strstr(words, failed);
+	return at ? at + strlen(failed) : words;
+}
+
+int sba_ssh_no_answer(struct sba_ssh *ssh, struct sba_ssh_process *p, struct sba_error *err)
+{
 	char where[512];
-	pthread_mutex_lock(&ssh->lock);
-	int status = p->pid > 0 ? reap(p, EXIT_MS) : -1;
-	ssh->no_docker |= status == NOT_FOUND;
-	last_words(p, &words);
-	pthread_mutex_unlock(&ssh->lock);
+	int rc;
+	ssh->no_docker |= p != &ssh->forward && p->status == SBA_SSH_NOT_FOUND;
+	enum side side = side_of(ssh, p);
+	const char *said = side == SIDE_SOCKET ? of_channel(sba_ssh_said(p)) : sba_ssh_last_said(p);
 	sba_address_format(&ssh->address, where, sizeof(where));
-	const char *said = its_words(&words, status);
-	int rc = sba_fail(err, SBA_ECONNECT, "no engine answers at %s: ssh: %s", where, said);
-	return try_by_hand(&ssh->address, said, rc, err);
+	if (side == SIDE_SOCKET)
+		rc = sba_fail(err, SBA_ECONNECT,
+			      "no engine answers at %s: %s there takes no connection%s%s", where,
+			      sba_ssh_socket(ssh), *said ? ": " : "", said);
+	else
+		rc = sba_fail(err, SBA_ECONNECT, "no engine answers at %s: %s: %s", where,
+			      side == SIDE_SSH ? "ssh" : "docker there", said);
+	return hint(ssh, side, said, rc, err);
 }
 
-/* The end of a connection is in order only if the ssh that carries it ends so too. */
-static ssize_t end_of(struct ssh_transport *t, ssize_t n, struct sba_error *err)
+static int lost(const struct sba_ssh *ssh, enum side side, const char *said, struct sba_error *err)
 {
-	SBA_BUF struct sba_buf words = SBA_BUF_INIT(16 * SBA_KIB);
 	char where[512];
-	int status = t->own.pid > 0 ? reap(&t->own, EXIT_MS) : -1;
-	if (status <= 0)
+	sba_address_format(&ssh->address, where, sizeof(where));
+	int rc = sba_fail(err, SBA_ELOST, "the connection to %s broke: %s: %s", where,
+			  side == SIDE_SSH ? "ssh" : "docker there", said);
+	return hint(ssh, side, said, rc, err);
+}
+
+/* The end of a connection is in order only if what carries it has not failed: bytes that
+ * merely stop would look like an answer that is over. */
+static ssize_t end_of_dial(struct ssh_transport *t, ssize_t n, struct sba_error *err)
+{
+	int status = sba_ssh_wait(&t->own, SBA_SSH_EXIT_MS);
+	if (!t->heard)
+		return sba_ssh_no_answer(t->ssh, &t->own, err);
+	if (status == SBA_SSH_RUNS || status == 0)
 		return n;
-	last_words(&t->own, &words);
-	sba_address_format(&t->ssh->address, where, sizeof(where));
-	return sba_fail(err, SBA_ELOST, "the connection to %s broke: ssh: %s", where,
-			its_words(&words, status));
+	return lost(t->ssh, side_of(t->ssh, &t->own), sba_ssh_last_said(&t->own), err);
+}
+
+static ssize_t end_of_forwarded(struct ssh_transport *t, ssize_t n, struct sba_error *err)
+{
+	struct sba_ssh *ssh = t->ssh;
+	const char *said = "it does not answer any more";
+	if (sba_ssh_carries(ssh, t->forward))
+		return t->heard ? n : sba_ssh_no_answer(ssh, &ssh->forward, err);
+	if (t->forward == ssh->forward_number &&
+	    sba_ssh_wait(&ssh->forward, SBA_SSH_EXIT_MS) != SBA_SSH_RUNS)
+		said = sba_ssh_last_said(&ssh->forward);
+	return lost(ssh, SIDE_SSH, said, err);
 }
 
 /* ---- the transport ---- */
@@ -259,16 +150,17 @@ static ssize_t ssh_read(struct sba_transport *base, void *buf, size_t len, struc
 	t->heard |= n > 0;
 	if (n != 0 && n != SBA_ELOST)
 		return n;
-	if (t->heard)
-		return end_of(t, n, err);
-	return no_answer(t->ssh, t->forwarded ? &t->ssh->forward : &t->own, err);
+	pthread_mutex_lock(&t->ssh->lock);
+	n = t->forward ? end_of_forwarded(t, n, err) : end_of_dial(t, n, err);
+	pthread_mutex_unlock(&t->ssh->lock);
+	return n;
 }
 
 static void ssh_close(struct sba_transport *base)
 {
 	struct ssh_transport *t = (struct ssh_transport *)base;
 	close(base->fd);
-	end(&t->own);
+	sba_ssh_end(&t->own);
 	free(t);
 }
 
@@ -287,12 +179,7 @@ static int dial(struct ssh_transport *t, struct sba_error *err)
 	/* sba_address_parse() lets no character pass that a shell would see. */
 	snprintf(command, sizeof(command), "docker%s%s system dial-stdio",
 		 path[0] ? " --host unix://" : "", path);
-	return start(t->ssh, options, command, &t->own, &t->base.fd, err);
-}
-
-static int join_forward(struct ssh_transport *t, struct sba_until until, struct sba_error *err)
-{
-	return sba_connect_unix(&t->ssh->address, &t->ssh->forward_to, until, &t->base.fd, err);
+	return sba_ssh_start(t->ssh, options, command, &t->own, &t->base.fd, err);
 }
 
 int sba_ssh_connect(struct sba_ssh *ssh, struct sba_until until, struct sba_transport **ret,
@@ -304,8 +191,8 @@ int sba_ssh_connect(struct sba_ssh *ssh, struct sba_until until, struct sba_tran
 	t->base = (struct sba_transport){ &ssh_ops, -1, POLLIN, POLLOUT };
 	t->own.words = -1;
 	t->ssh = ssh;
-	t->forwarded = ssh->forwards;
-	int rc = t->forwarded ? join_forward(t, until, err) : dial(t, err);
+	int rc = ssh->forwards ? sba_ssh_join(ssh, until, &t->forward, &t->base.fd, err)
+			       : dial(t, err);
 	if (rc < 0) {
 		free(t);
 		return rc;
@@ -314,78 +201,12 @@ int sba_ssh_connect(struct sba_ssh *ssh, struct sba_until until, struct sba_tran
 	return 0;
 }
 
-/* ---- forwarding the engine's socket ---- */
+/* ---- the handle ---- */
 
 bool sba_ssh_lacks_docker(const struct sba_ssh *ssh)
 {
 	return ssh->no_docker && !ssh->forwards;
 }
-
-/* What a killed client left: a folder whose socket nobody listens on. One that is
- * new may be about to get its socket. */
-static void sweep(void)
-{
-	DIR *dir = opendir(FORWARD_PARENT);
-	const struct dirent *entry;
-	while (dir && (entry = readdir(dir)) != NULL) {
-		struct sockaddr_un at = { .sun_family = AF_UNIX };
-		struct stat st;
-		char path[sizeof(FORWARD_PARENT) + sizeof(entry->d_name)];
-		if (!sba_starts_with(entry->d_name, FORWARD_NAME))
-			continue;
-		snprintf(path, sizeof(path), FORWARD_PARENT "/%s", entry->d_name);
-		int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/engine", path);
-		SBA_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (n < 0 || (size_t)n >= sizeof(at.sun_path) || lstat(path, &st) < 0 ||
-		    st.st_uid != geteuid() || time(NULL) - st.st_mtime < FORWARD_NEW_S ||
-		    connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 || errno == EAGAIN)
-			continue;
-		unlink(at.sun_path);
-		rmdir(path);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-/* The forward listens before the command at the other end is asked for. */
-static int await_forward(struct sba_ssh *ssh, struct sba_until until, struct sba_error *err)
-{
-	char said[64];
-	int rc = sba_wait_fd(ssh->forward_fd, POLLIN, until, err);
-	if (rc < 0)
-		return rc;
-	if (recv(ssh->forward_fd, said, sizeof(said), 0) <= 0)
-		return no_answer(ssh, &ssh->forward, err);
-	return 0;
-}
-
-int sba_ssh_forward(struct sba_ssh *ssh, struct sba_until until, struct sba_error *err)
-{
-	char way[sizeof(ssh->forward_to.sun_path) + sizeof(ssh->address.path) + 2];
-	const char *const options[] = { "-L", way,
-					"-o", "ExitOnForwardFailure=yes",
-					"-o", "StreamLocalBindMask=0177",
-					"-o", "ControlPath=none",
-					NULL };
-	sweep();
-	snprintf(ssh->folder, sizeof(ssh->folder), "%s", FORWARD_TEMPLATE);
-	if (!mkdtemp(ssh->folder)) {
-		ssh->folder[0] = '\0';
-		return sba_fail_errno(err, SBA_EIO, errno, "a folder for a forwarded socket");
-	}
-	ssh->forward_to.sun_family = AF_UNIX;
-	snprintf(ssh->forward_to.sun_path, sizeof(ssh->forward_to.sun_path), "%s/engine",
-		 ssh->folder);
-	snprintf(way, sizeof(way), "%s:%s", ssh->forward_to.sun_path,
-		 ssh->address.path[0] ? ssh->address.path : SBA_DEFAULT_SOCKET);
-	int rc = start(ssh, options, "echo; exec cat", &ssh->forward, &ssh->forward_fd, err);
-	if (rc == 0)
-		rc = await_forward(ssh, until, err);
-	ssh->forwards = rc == 0;
-	return rc;
-}
-
-/* ---- the handle ---- */
 
 int sba_ssh_new(const struct sba_address *a, struct sba_ssh **ret, struct sba_error *err)
 {
@@ -405,12 +226,7 @@ void sba_ssh_free(struct sba_ssh *ssh)
 {
 	if (!ssh)
 		return;
-	sba_cleanup_close(&ssh->forward_fd);
-	end(&ssh->forward);
-	if (ssh->folder[0]) {
-		unlink(ssh->forward_to.sun_path);
-		rmdir(ssh->folder);
-	}
+	sba_ssh_forward_end(ssh);
 	pthread_mutex_destroy(&ssh->lock);
 	free(ssh);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What goes wrong with the real ssh on the way to an engine. Anywhere: nobody listens,
- * there is no ssh. Where DOCKER_HOST is ssh:// (`ci/engines run ssh`) also what a host
+ * there is no ssh. Where DOCKER_HOST is ssh:// (`ci/engines run ssh`, and `run
+ * ssh-forward`, where there is no docker program at the other end) also what a host
  * says: an unknown key of its, a key of ours that it does not take, no engine there; and
- * an ssh that goes in the middle.
+ * an ssh, or an engine behind it, that goes in the middle.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,15 +102,53 @@ static void a_key_that_the_host_does_not_take_is_said(void **state)
 	assert_non_null(strstr(c.err.data, "ssh-add"));
 }
 
+/* The same host, and another socket there. */
+static const char *to_socket(const char *path)
+{
+	static char to[512];
+	snprintf(to, sizeof(to), "%.*s%s", (int)strcspn(host + strlen("ssh://"), "/") + 6, host,
+		 path);
+	return to;
+}
+
 static void a_socket_that_is_not_there_is_said(void **state)
 {
 	(void)state;
-	char to[512];
 	LIVE_CHILD c;
-	snprintf(to, sizeof(to), "%.*s/no/such.sock",
-		 (int)strcspn(host + strlen("ssh://"), "/") + 6, host);
-	ps_by(&c, to, NULL);
+	ps_by(&c, to_socket("/no/such.sock"), NULL);
 	live_assert_says(&c, 3, "/no/such.sock");
+	assert_null(strstr(c.err.data, ": ssh: "));
+	assert_non_null(strstr(c.err.data, "start it there:  ssh "));
+}
+
+/* A long command, by that engine. */
+static void start_long(struct live_child *c, const char *to)
+{
+	static char docker_host[512];
+	const char *const argv[] = { "--prefix", live.prefix, "exec", "far-finch",
+				     "--",       "sh",        "-c",   "echo begun; exec sleep 300",
+				     NULL };
+	snprintf(docker_host, sizeof(docker_host), "DOCKER_HOST=%s", to);
+	const char *const env[] = { docker_host, NULL };
+	live_start(c, &(struct live_start){ .argv = argv, .env = env });
+	live_child_await(c, "begun", 60000);
+}
+
+/* The host sees our /tmp, and so the socket between us and its engine. */
+static void an_engine_that_dies_behind_a_living_ssh_is_told_as_such(void **state)
+{
+	(void)state;
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "far-finch" });
+	struct live_proxy *p = live_proxy_start();
+	LIVE_CHILD c;
+	start_long(&c, to_socket(live_proxy_host(p) + strlen("unix://")));
+	live_proxy_cut(p);
+	live_child_end(&c, 90000);
+	live_assert_says(&c, 125, "no engine answers at ssh://");
+	assert_null(strstr(c.err.data, ": ssh: "));
+	assert_non_null(strstr(c.err.data, "start it there:  ssh "));
+	live_proxy_stop(p);
+	live_remove(s);
 }
 
 /* Those of one process; it has no other children than ssh, of which one may be ending. */
@@ -128,12 +167,8 @@ static void a_command_whose_ssh_goes_has_not_ended_well(void **state)
 {
 	(void)state;
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .name = "far-finch" });
-	const char *const argv[] = { "--prefix", live.prefix, "exec", "far-finch",
-				     "--",       "sh",        "-c",   "echo begun; exec sleep 300",
-				     NULL };
 	LIVE_CHILD c;
-	live_start(&c, &(struct live_start){ .argv = argv });
-	live_child_await(&c, "begun", 60000);
+	start_long(&c, host);
 	kill_children(c.pid);
 	live_child_end(&c, 90000);
 	live_assert_says(&c, 125, "broke: ssh: it was killed");
@@ -152,6 +187,7 @@ int main(void)
 		LIVE_TEST(an_unknown_host_is_not_trusted),
 		LIVE_TEST(a_key_that_the_host_does_not_take_is_said),
 		LIVE_TEST(a_socket_that_is_not_there_is_said),
+		LIVE_TEST(an_engine_that_dies_behind_a_living_ssh_is_told_as_such),
 		LIVE_TEST(a_command_whose_ssh_goes_has_not_ended_well),
 		cmocka_unit_test(live_nothing_is_left),
 	};

@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -57,7 +58,14 @@ static int pump(int in, int out, int engine)
 	return 0;
 }
 
-/* As the real one with -L: one connection after the other is enough here. */
+static int say(const char *words, int status)
+{
+	if (write(STDERR_FILENO, words, strlen(words)) < 0)
+		return 1;
+	return status;
+}
+
+/* As the real one with -L and `cat` at the other end. A connection goes with it. */
 static int forward(const char *way, const char *target)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -69,20 +77,51 @@ static int forward(const char *way, const char *target)
 		return 255;
 	struct pollfd p[2] = { { .fd = listener, .events = POLLIN },
 			       { .fd = STDIN_FILENO, .events = POLLIN } };
-	while (poll(p, 2, -1) > 0 && !p[1].revents) {
-		int fd = accept(listener, NULL, NULL);
-		if (fork() == 0)
-			_exit(pump(fd, fd, connect_to(target)));
+	while (poll(p, 2, -1) > 0 && (!p[1].revents || carry(STDIN_FILENO, STDOUT_FILENO))) {
+		if (!p[0].revents)
+			continue;
+		int fd = accept(listener, NULL, NULL), engine = connect_to(target);
+		pid_t us = getpid();
+		if (engine < 0)
+			say("channel 2: open failed: connect failed: open failed\r\n", 0);
+		else if (fork() == 0) {
+			close(listener);
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			_exit(getppid() == us ? pump(fd, fd, engine) : 1);
+		}
 		close(fd);
+		close(engine);
 	}
 	return 0;
 }
 
-static int say(const char *words, int status)
+/* What a row of the table below makes it say, and how it ends. */
+static int fail_as_told(const char *mode, bool forwards)
 {
-	if (write(STDERR_FILENO, words, strlen(words)) < 0)
-		return 1;
-	return status;
+	static const struct {
+		const char *mode, *words;
+		int status;
+		bool forwards;
+	} known[] = {
+		{ "unknown", "Host key verification failed.\r\n", 255, false },
+		{ "unreachable", "ssh: connect to host far port 22: Connection refused\r\n", 255,
+		  false },
+		{ "deny", "Warning: a key was added\ndev@far: Permission denied (publickey).\n",
+		  255, false },
+		{ "crowd", "kex_exchange_identification: read: Connection reset by peer\r\n", 255,
+		  false },
+		{ "silent", "", 255, false },
+		{ "no engine", "dial unix /run/x.sock: connect: connection refused\n", 1, false },
+		{ "no right", "dial unix /run/x.sock: connect: permission denied\n", 1, false },
+		{ "no docker", "sh: 1: docker: not found\n", 127, false },
+		{ "no way", "sh: 1: docker: not found\n", 127, false },
+		{ "no way", "remote forward refused: administratively prohibited\r\n", 255, true },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(known); i++) {
+		if (strcmp(mode, known[i].mode) == 0 && forwards == known[i].forwards)
+			return say(known[i].words, known[i].status);
+	}
+	return -1;
 }
 
 static int be_ssh(int argc, char **argv)
@@ -103,18 +142,14 @@ static int be_ssh(int argc, char **argv)
 	}
 	fprintf(log, "\n");
 	fclose(log);
-	if (!strcmp(mode, "unknown"))
-		return say("Host key verification failed.\r\n", 255);
-	if (!strcmp(mode, "unreachable"))
-		return say("ssh: connect to host far port 22: Connection refused\r\n", 255);
-	if (!strcmp(mode, "deny"))
-		return say("Warning: a key was added\ndev@far: Permission denied (publickey).\n",
-			   255);
-	if (!strcmp(mode, "no docker") && !way)
-		return say("sh: 1: docker: not found\n", 127);
-	if (!strcmp(mode, "second breaks") && before == 1) {
+	int failed = fail_as_told(mode, way);
+	if (failed >= 0)
+		return failed;
+	bool second = before == 1;
+	if (second && (!strcmp(mode, "ssh breaks") || !strcmp(mode, "docker breaks"))) {
 		pump(STDIN_FILENO, STDOUT_FILENO, connect_to(target));
-		return say("client_loop: send disconnect: Broken pipe\r\n", 255);
+		return mode[0] == 's' ? say("client_loop: send disconnect: Broken pipe\r\n", 255)
+				      : say("read unix @->/run/x: connection reset by peer\n", 1);
 	}
 	if (!strcmp(mode, "stubborn"))
 		signal(SIGTERM, SIG_IGN);
@@ -169,7 +204,8 @@ static int open_engine(struct world *w, const char *mode, const char *host,
 static void end(struct world *w)
 {
 	sba_engine_close(w->e);
-	fake_engine_stop(w->f);
+	if (w->f)
+		fake_engine_stop(w->f);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -230,106 +266,145 @@ static void the_default_socket_is_left_to_the_docker_over_there(void **state)
 	end(w);
 }
 
-static void an_exec_hears_the_end_of_its_input(void **state)
+#define UPGRADED                                                                                   \
+	"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\n"                                         \
+	"Upgrade: tcp\r\n\r\n"
+#define HELLO "\1\0\0\0\0\0\0\5hello"
+static const char upgraded[] = UPGRADED, hello[] = HELLO, upgraded_hello[] = UPGRADED HELLO;
+
+#define CREATE_EXEC                                                                                \
+	{                                                                                          \
+		.method = "POST", .path = "/containers/c/exec ",                                   \
+		.answer = FAKE_ANSWER("201 Created", "{\"Id\":\"feed\"}"), .then = FAKE_CLOSE      \
+	}
+/* Says hello and closes, or hears its input out before. */
+#define START_HELLO                                                                                \
+	{                                                                                          \
+		.method = "POST", .path = "/exec/feed/start ", .answer = upgraded_hello,           \
+		.answer_len = sizeof(upgraded_hello) - 1, .then = FAKE_CLOSE                       \
+	}
+#define START_CAT                                                                                  \
+	{                                                                                          \
+		.method = "POST", .path = "/exec/feed/start ", .answer = upgraded, .after = hello, \
+		.after_len = sizeof(hello) - 1, .then = FAKE_SWALLOW                               \
+	}
+
+static struct sba_exec *start_cat(struct world *w)
 {
-	struct world *w = *state;
 	static const char *const argv[] = { "cat", NULL };
-	static const char upgraded[] = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\n"
-				       "Upgrade: tcp\r\n\r\n";
-	static const char output[] = "\1\0\0\0\0\0\0\5hello";
-	const struct fake_exchange x[] = {
-		{ .method = "POST",
-		  .path = "/containers/c/exec ",
-		  .answer = FAKE_ANSWER("201 Created", "{\"Id\":\"feed\"}"),
-		  .then = FAKE_CLOSE },
-		{ .method = "POST",
-		  .path = "/exec/feed/start ",
-		  .answer = upgraded,
-		  .after = output,
-		  .after_len = sizeof(output) - 1,
-		  .then = FAKE_SWALLOW },
-	};
 	struct sba_exec_spec spec = { .container = "c", .argv = argv };
 	struct sba_error err = { 0 };
 	struct sba_exec *exec = NULL;
+	if (sba_exec_open(w->e, &spec, sba_until_in(20000), &exec, &err) < 0)
+		fail_msg("%s", err.text);
+	return exec;
+}
+
+/* 0 at its end. */
+static ssize_t read_exec(struct sba_exec *exec, struct sba_error *err)
+{
 	enum sba_exec_stream which;
 	const char *data;
+	return sba_exec_read(exec, &which, &data, sba_until_in(20000), err);
+}
+
+static void an_exec_hears_the_end_of_its_input(void **state)
+{
+	struct world *w = *state;
+	const struct fake_exchange x[] = { CREATE_EXEC, START_CAT };
+	struct sba_error err = { 0 };
 	assert_int_equal(open_engine(w, "dial", "ssh://far", x, 2, &err), 0);
-	assert_int_equal(sba_exec_open(w->e, &spec, sba_until_in(20000), &exec, &err), 0);
+	struct sba_exec *exec = start_cat(w);
 	assert_int_equal(sba_exec_write(exec, "input", 5, &err), 5);
 	sba_exec_shutdown(exec);
-	assert_int_equal(sba_exec_read(exec, &which, &data, sba_until_in(20000), &err), 5);
-	assert_memory_equal(data, "hello", 5);
-	assert_int_equal(sba_exec_read(exec, &which, &data, sba_until_in(20000), &err), 0);
+	assert_int_equal(read_exec(exec, &err), 5);
+	assert_int_equal(read_exec(exec, &err), 0);
 	assert_int_equal(fake_engine_swallowed(w->f), 5);
 	sba_exec_close(exec);
 	end(w);
 }
 
-static void what_ssh_says_is_in_the_error(void **state)
+/* ---- what goes wrong ---- */
+
+#define FAR "no engine answers at ssh://dev@far/run/x.sock: "
+
+/* Which of the two has failed, ssh or the engine behind it, and what to do. */
+static void who_has_failed_is_told_with_what_to_do(void **state)
 {
 	struct world *w = *state;
-	struct sba_error err = { 0 };
-	assert_int_equal(open_engine(w, "deny", "ssh://dev@far", NULL, 0, &err), SBA_ECONNECT);
-	assert_string_equal(err.text,
-			    "no engine answers at ssh://dev@far: ssh: dev@far: Permission "
-			    "denied (publickey).");
-	assert_non_null(strstr(err.hint, "ssh-add"));
-	assert_non_null(strstr(err.hint, "ssh -l dev far docker version"));
-	end(w);
+	static const struct {
+		const char *mode, *text, *hint, *by_hand;
+	} rows[] = {
+		{ "unknown", FAR "ssh: Host key verification failed.", "by hand ssh asks",
+		  "ssh -l dev far docker --host unix:///run/x.sock version" },
+		{ "unreachable", FAR "ssh: connect to host far port 22: Connection refused",
+		  "try it by hand", "ssh -l dev far docker --host unix:///run/x.sock version" },
+		{ "deny", FAR "ssh: dev@far: Permission denied (publickey).", "ssh-add",
+		  "ssh -l dev far docker" },
+		{ "crowd", FAR "ssh: kex_exchange_identification: read: Connection reset by peer",
+		  "ControlMaster", "ssh -l dev far docker" },
+		{ "silent", FAR "ssh: it ended without a word", "try it by hand",
+		  "ssh -l dev far docker" },
+		{ "no engine",
+		  FAR "docker there: dial unix /run/x.sock: connect: connection refused",
+		  "start it there", "ssh -l dev far sudo systemctl start docker" },
+		{ "no right", FAR "docker there: dial unix /run/x.sock: connect: permission denied",
+		  "usermod -aG docker", "ssh -l dev far docker" },
+		{ "no way", FAR "ssh: remote forward refused: administratively prohibited",
+		  "AllowStreamLocalForwarding", "ssh -l dev far true" },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(rows); i++) {
+		struct sba_error err = { 0 };
+		assert_int_equal(
+			open_engine(w, rows[i].mode, "ssh://dev@far/run/x.sock", NULL, 0, &err),
+			SBA_ECONNECT);
+		assert_string_equal(err.text, rows[i].text);
+		assert_non_null(strstr(err.hint, rows[i].hint));
+		assert_non_null(strstr(err.hint, rows[i].by_hand));
+		end(w);
+	}
 }
 
-static void an_unknown_host_is_to_be_asked_about_by_hand(void **state)
+/* The ssh that forwards lives: it is the engine that does not. */
+static void a_forwarded_socket_without_an_engine_is_the_engines_end(void **state)
 {
 	struct world *w = *state;
 	struct sba_error err = { 0 };
-	assert_int_equal(open_engine(w, "unknown", "ssh://far/run/x.sock", NULL, 0, &err),
+	json_t *j = NULL;
+	assert_int_equal(open_engine(w, "no docker", "ssh://far/run/x.sock", NULL, 0, &err), 0);
+	fake_engine_stop(w->f);
+	assert_int_equal(sba_container_inspect(w->e, "c", sba_until_in(20000), &j, &err),
 			 SBA_ECONNECT);
-	assert_string_equal(err.text, "no engine answers at ssh://far/run/x.sock: ssh: Host key "
-				      "verification failed.");
-	assert_non_null(strstr(err.hint, "by hand ssh asks"));
-	assert_non_null(strstr(err.hint, "ssh far docker --host unix:///run/x.sock version"));
-	end(w);
-}
-
-static void a_host_that_cannot_be_reached_is_said_once(void **state)
-{
-	struct world *w = *state;
-	struct sba_error err = { 0 };
-	assert_int_equal(open_engine(w, "unreachable", "ssh://far", NULL, 0, &err), SBA_ECONNECT);
-	assert_string_equal(err.text, "no engine answers at ssh://far: ssh: connect to host far "
-				      "port 22: Connection refused");
+	assert_string_equal(err.text, "no engine answers at ssh://far/run/x.sock: /run/x.sock "
+				      "there takes no connection: connect failed: open failed");
+	assert_non_null(strstr(err.hint, "ssh far sudo systemctl start docker"));
+	w->f = NULL;
 	end(w);
 }
 
 /* An orderly end of the bytes alone would look like an answer that is over. */
-static void a_connection_whose_ssh_fails_is_lost(void **state)
+static void lost_in_the_middle(struct world *w, const char *mode, const char *words)
 {
-	struct world *w = *state;
-	static const char *const argv[] = { "cat", NULL };
-	static const char upgraded[] = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\n"
-				       "Upgrade: tcp\r\n\r\n";
-	const struct fake_exchange x[] = {
-		{ .method = "POST",
-		  .path = "/containers/c/exec ",
-		  .answer = FAKE_ANSWER("201 Created", "{\"Id\":\"feed\"}"),
-		  .then = FAKE_CLOSE },
-		{ .method = "POST",
-		  .path = "/exec/feed/start ",
-		  .answer = upgraded,
-		  .then = FAKE_CLOSE },
-	};
-	struct sba_exec_spec spec = { .container = "c", .argv = argv };
+	const struct fake_exchange x[] = { CREATE_EXEC, START_HELLO };
 	struct sba_error err = { 0 };
-	struct sba_exec *exec = NULL;
-	enum sba_exec_stream which;
-	const char *data;
-	assert_int_equal(open_engine(w, "second breaks", "ssh://far", x, 2, &err), 0);
-	assert_int_equal(sba_exec_open(w->e, &spec, sba_until_in(20000), &exec, &err), 0);
-	assert_int_equal(sba_exec_read(exec, &which, &data, sba_until_in(20000), &err), SBA_ELOST);
-	assert_non_null(strstr(err.text, "ssh://far broke: ssh: client_loop: send disconnect"));
+	assert_int_equal(open_engine(w, mode, "ssh://far", x, 2, &err), 0);
+	struct sba_exec *exec = start_cat(w);
+	assert_int_equal(read_exec(exec, &err), 5);
+	assert_int_equal(read_exec(exec, &err), SBA_ELOST);
+	assert_non_null(strstr(err.text, words));
 	sba_exec_close(exec);
 	end(w);
+}
+
+static void a_connection_whose_ssh_fails_is_lost(void **state)
+{
+	lost_in_the_middle(*state, "ssh breaks", "ssh://far broke: ssh: client_loop: send disc");
+}
+
+static void a_connection_that_docker_there_lost_is_told_as_such(void **state)
+{
+	lost_in_the_middle(*state, "docker breaks",
+			   "ssh://far broke: docker there: read unix @->/run/x: connection reset");
 }
 
 static void without_an_ssh_program_that_is_said(void **state)
@@ -359,6 +434,50 @@ static void where_there_is_no_docker_program_its_socket_is_forwarded(void **stat
 	end(w);
 	assert_int_equal(access(folder, F_OK), -1);
 	free(folder);
+}
+
+/* The pid of the ssh that was called last. */
+static pid_t last_ssh(const struct world *w)
+{
+	SBA_FREE char *seen = calls(w);
+	seen[strlen(seen) - 1] = '\0';
+	const char *line = strrchr(seen, '\n');
+	return (pid_t)strtol(line ? line + 1 : seen, NULL, 10);
+}
+
+static void a_stream_by_a_forward_that_lives_ends_in_order(void **state)
+{
+	struct world *w = *state;
+	const struct fake_exchange x[] = { CREATE_EXEC, START_HELLO };
+	struct sba_error err = { 0 };
+	assert_int_equal(open_engine(w, "no docker", "ssh://far", x, 2, &err), 0);
+	struct sba_exec *exec = start_cat(w);
+	assert_int_equal(read_exec(exec, &err), 5);
+	assert_int_equal(read_exec(exec, &err), 0);
+	sba_exec_close(exec);
+	end(w);
+}
+
+static void streams_whose_forward_goes_are_lost_and_the_next_begins_another(void **state)
+{
+	struct world *w = *state;
+	const struct fake_exchange x[] = { CREATE_EXEC, START_CAT, CREATE_EXEC, START_CAT,
+					   INSPECT };
+	struct sba_error err = { 0 };
+	struct sba_exec *execs[2];
+	assert_int_equal(open_engine(w, "no docker", "ssh://far", x, 5, &err), 0);
+	execs[0] = start_cat(w);
+	execs[1] = start_cat(w);
+	kill(last_ssh(w), SIGKILL);
+	assert_int_equal(read_exec(execs[0], &err), SBA_ELOST);
+	assert_non_null(strstr(err.text, "ssh://far broke: ssh: it was killed"));
+	inspect(w);
+	/* Nor does the new one speak for what the old one carried. */
+	assert_int_equal(read_exec(execs[1], &err), SBA_ELOST);
+	assert_non_null(strstr(err.text, "ssh://far broke: ssh: "));
+	sba_exec_close(execs[0]);
+	sba_exec_close(execs[1]);
+	end(w);
 }
 
 static void what_a_killed_client_left_of_a_forward_is_swept(void **state)
@@ -438,12 +557,14 @@ int main(int argc, char **argv)
 		TEST(docker_at_the_other_end_carries_each_connection),
 		TEST(the_default_socket_is_left_to_the_docker_over_there),
 		TEST(an_exec_hears_the_end_of_its_input),
-		TEST(what_ssh_says_is_in_the_error),
-		TEST(an_unknown_host_is_to_be_asked_about_by_hand),
-		TEST(a_host_that_cannot_be_reached_is_said_once),
+		TEST(who_has_failed_is_told_with_what_to_do),
+		TEST(a_forwarded_socket_without_an_engine_is_the_engines_end),
 		TEST(a_connection_whose_ssh_fails_is_lost),
+		TEST(a_connection_that_docker_there_lost_is_told_as_such),
 		TEST(without_an_ssh_program_that_is_said),
 		TEST(where_there_is_no_docker_program_its_socket_is_forwarded),
+		TEST(a_stream_by_a_forward_that_lives_ends_in_order),
+		TEST(streams_whose_forward_goes_are_lost_and_the_next_begins_another),
 		TEST(what_a_killed_client_left_of_a_forward_is_swept),
 		TEST(an_ssh_that_does_not_want_to_end_is_ended),
 		TEST(kill_9_of_us_ends_every_ssh),
