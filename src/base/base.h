@@ -230,6 +230,21 @@ void sba_event_fire(int event_fd);
 int sba_thread_start(pthread_t *ret, void *(*run)(void *), void *arg,
 		     struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- libraries that are loaded when they are needed (library.c) ---- */
+
+struct sba_library {
+	const char *file;   /* as "libx.so.1" */
+	const char *remedy; /* what to do where it is not there */
+	const struct sba_library_function {
+		const char *name;
+		size_t at; /* of its pointer in the table */
+	} * functions;
+	size_t n;
+};
+/* Fills the table `ret` with pointers to the functions, each where it says. It stays
+ * loaded. SBA_EUNSUPPORTED: it is not there, or has not all of them. */
+int sba_library_load(const struct sba_library *l, void *ret, struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- programs of this host (child.c) ---- */
 
 enum { SBA_SPAWN_NULL = -1, SBA_SPAWN_OURS = -2 };

@@ -12,6 +12,8 @@
 
 /* ---- server (server.c, strict.c) ---- */
 
+struct sba_http_connection;
+
 /* A request, whole; lent for the call of the handler. */
 struct sba_http_request {
 	const char *method;
@@ -24,7 +26,7 @@ struct sba_http_request {
 	 * bare LF, control characters. */
 	const char *irregular;
 	int stop_fd; /* readable when the server stops or the client has gone; -1 for a judge */
-	void *internal;
+	const struct sba_http_connection *internal;
 };
 /* A header's value or NULL; names compare without case. */
 const char *sba_http_request_header(const struct sba_http_request *r, const char *name);
@@ -72,7 +74,8 @@ struct sba_http_server_options {
 
 struct sba_http_server;
 /* Bodies are limited to SBA_HTTP_REQUEST_MAX (413). Listening begins before
- * it returns. SBA_EIO: the address cannot be bound. */
+ * it returns. SBA_EIO: the address cannot be bound; SBA_EUNSUPPORTED:
+ * libmicrohttpd is not installed. */
 int sba_http_server_open(const struct sba_http_server_options *options,
 			 struct sba_http_server **ret, struct sba_error *err) SBA_MUST_CHECK;
 uint16_t sba_http_server_port(const struct sba_http_server *s);

@@ -10,9 +10,33 @@
 
 /* ---- server ---- */
 
-/* Why the head of c's request is irregular (http.h), or NULL. Good only before
- * its body is read. */
-const char *sba_http_irregular(struct MHD_Connection *c, const char *method, const char *version);
+/* What is used of libmicrohttpd, by its names without "MHD_" (mhd.c). */
+struct sba_mhd {
+	__typeof__(MHD_start_daemon) *start_daemon;
+	__typeof__(MHD_stop_daemon) *stop_daemon;
+	__typeof__(MHD_get_daemon_info) *get_daemon_info;
+	__typeof__(MHD_get_connection_info) *get_connection_info;
+	__typeof__(MHD_get_connection_values) *get_connection_values;
+	__typeof__(MHD_get_connection_values_n) *get_connection_values_n;
+	__typeof__(MHD_lookup_connection_value) *lookup_connection_value;
+	__typeof__(MHD_create_response_from_buffer) *create_response_from_buffer;
+	__typeof__(MHD_create_response_from_callback) *create_response_from_callback;
+	__typeof__(MHD_add_response_header) *add_response_header;
+	__typeof__(MHD_queue_response) *queue_response;
+	__typeof__(MHD_destroy_response) *destroy_response;
+};
+/* SBA_EUNSUPPORTED: it is not installed. */
+int sba_mhd_load(struct sba_mhd *ret, struct sba_error *err) SBA_MUST_CHECK;
+
+struct sba_http_connection {
+	const struct sba_mhd *mhd;
+	struct MHD_Connection *c;
+};
+
+/* Why the head of a connection's request is irregular (http.h), or NULL. Good only
+ * before its body is read. */
+const char *sba_http_irregular(const struct sba_http_connection *c, const char *method,
+			       const char *version);
 
 /* ---- client ---- */
 

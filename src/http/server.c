@@ -24,6 +24,7 @@ enum {
 };
 
 struct sba_http_server {
+	struct sba_mhd mhd;
 	struct MHD_Daemon *daemon;
 	sba_http_judge_fn *judge;
 	sba_http_handler_fn *handler;
@@ -52,7 +53,8 @@ struct source {
 
 const char *sba_http_request_header(const struct sba_http_request *r, const char *name)
 {
-	return MHD_lookup_connection_value(r->internal, MHD_HEADER_KIND, name);
+	const struct sba_http_connection *c = r->internal;
+	return c->mhd->lookup_connection_value(c->c, MHD_HEADER_KIND, name);
 }
 
 static enum MHD_Result keep_header(void *cls, enum MHD_ValueKind kind, const char *name,
@@ -66,8 +68,9 @@ int sba_http_request_headers(const struct sba_http_request *r, struct sba_strv *
 			     struct sba_error *err)
 {
 	SBA_STRV struct sba_strv headers = { 0 };
-	int n = MHD_get_connection_values(r->internal, MHD_HEADER_KIND, NULL, NULL);
-	MHD_get_connection_values(r->internal, MHD_HEADER_KIND, keep_header, &headers);
+	const struct sba_http_connection *c = r->internal;
+	int n = c->mhd->get_connection_values(c->c, MHD_HEADER_KIND, NULL, NULL);
+	c->mhd->get_connection_values(c->c, MHD_HEADER_KIND, keep_header, &headers);
 	if (n < 0 || headers.n != (size_t)n)
 		return sba_fail_nomem(err);
 	*ret = headers;
@@ -94,13 +97,14 @@ static void source_free(void *cls)
 	free(s);
 }
 
-static struct MHD_Response *stream_response(struct sba_http_answer *a, int *stop_fd)
+static struct MHD_Response *stream_response(const struct sba_mhd *mhd, struct sba_http_answer *a,
+					    int *stop_fd)
 {
 	struct source *source = malloc(sizeof(*source));
 	if (!source)
 		return NULL;
 	*source = (struct source){ a->stream, a->stream_user, a->stream_free, *stop_fd };
-	struct MHD_Response *r = MHD_create_response_from_callback(
+	struct MHD_Response *r = mhd->create_response_from_callback(
 		MHD_SIZE_UNKNOWN, STREAM_BLOCK, source_read, source, source_free);
 	if (!r) {
 		free(source);
@@ -111,21 +115,21 @@ static struct MHD_Response *stream_response(struct sba_http_answer *a, int *stop
 	return r;
 }
 
-static struct MHD_Response *body_response(struct sba_http_answer *a)
+static struct MHD_Response *body_response(const struct sba_mhd *mhd, struct sba_http_answer *a)
 {
 	size_t len = a->body.len;
 	if (a->body.failed)
 		return NULL;
 	if (!len)
-		return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+		return mhd->create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	char *data = sba_buf_take(&a->body);
-	struct MHD_Response *r = MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
+	struct MHD_Response *r = mhd->create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
 	if (!r)
 		free(data);
 	return r;
 }
 
-static bool add_header(struct MHD_Response *r, const char *header)
+static bool add_header(const struct sba_mhd *mhd, struct MHD_Response *r, const char *header)
 {
 	char name[64];
 	const char *colon = strchr(header, ':');
@@ -134,16 +138,17 @@ static bool add_header(struct MHD_Response *r, const char *header)
 		return false;
 	memcpy(name, header, len);
 	name[len] = '\0';
-	return MHD_add_response_header(r, name, colon + 1 + strspn(colon + 1, " ")) == MHD_YES;
+	return mhd->add_response_header(r, name, colon + 1 + strspn(colon + 1, " ")) == MHD_YES;
 }
 
-static bool add_headers(struct MHD_Response *r, const struct sba_http_answer *a)
+static bool add_headers(const struct sba_mhd *mhd, struct MHD_Response *r,
+			const struct sba_http_answer *a)
 {
 	if (a->content_type &&
-	    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type) != MHD_YES)
+	    mhd->add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->content_type) != MHD_YES)
 		return false;
 	for (size_t i = 0; i < a->headers.n; i++)
-		if (!add_header(r, a->headers.v[i]))
+		if (!add_header(mhd, r, a->headers.v[i]))
 			return false;
 	return true;
 }
@@ -158,21 +163,23 @@ static void answer_fini(struct sba_http_answer *a)
 
 /* MHD_NO closes the connection without an answer. A stream takes stop_fd, and
  * cannot be without one. */
-static enum MHD_Result respond(struct MHD_Connection *c, struct sba_http_answer *a, int *stop_fd)
+static enum MHD_Result respond(const struct sba_http_connection *c, struct sba_http_answer *a,
+			       int *stop_fd)
 {
 	if (a->hang_up || (a->stream && !stop_fd))
 		return MHD_NO;
-	struct MHD_Response *r = a->stream ? stream_response(a, stop_fd) : body_response(a);
+	struct MHD_Response *r =
+		a->stream ? stream_response(c->mhd, a, stop_fd) : body_response(c->mhd, a);
 	if (!r)
 		return MHD_NO;
 	enum MHD_Result rc = MHD_NO;
-	if (add_headers(r, a))
-		rc = MHD_queue_response(c, (unsigned)a->status, r);
-	MHD_destroy_response(r);
+	if (add_headers(c->mhd, r, a))
+		rc = c->mhd->queue_response(c->c, (unsigned)a->status, r);
+	c->mhd->destroy_response(r);
 	return rc;
 }
 
-static enum MHD_Result refuse_size(struct MHD_Connection *c)
+static enum MHD_Result refuse_size(const struct sba_http_connection *c)
 {
 	struct sba_http_answer a = {
 		.status = MHD_HTTP_CONTENT_TOO_LARGE,
@@ -188,10 +195,10 @@ static enum MHD_Result refuse_size(struct MHD_Connection *c)
 
 /* One descriptor that tells of either end: the server's, and that of the
  * client, which libmicrohttpd would notice only at the next write. */
-static int watch_ends(const struct sba_http_server *s, struct MHD_Connection *c)
+static int watch_ends(const struct sba_http_server *s, const struct sba_http_connection *c)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+		c->mhd->get_connection_info(c->c, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct epoll_event stop = { .events = EPOLLIN }, gone = { .events = EPOLLRDHUP };
 	SBA_CLOSE int fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!info || fd < 0 || epoll_ctl(fd, EPOLL_CTL_ADD, s->stop_fd, &stop) < 0 ||
@@ -200,7 +207,7 @@ static int watch_ends(const struct sba_http_server *s, struct MHD_Connection *c)
 	return sba_move_fd(&fd);
 }
 
-static enum MHD_Result handle(const struct sba_http_server *s, struct MHD_Connection *c,
+static enum MHD_Result handle(const struct sba_http_server *s, const struct sba_http_connection *c,
 			      const char *method, const char *path, const struct exchange *x)
 {
 	SBA_CLOSE int stop_fd = watch_ends(s, c);
@@ -222,10 +229,10 @@ static enum MHD_Result handle(const struct sba_http_server *s, struct MHD_Connec
 	return rc;
 }
 
-static bool declared_too_large(struct MHD_Connection *c)
+static bool declared_too_large(const struct sba_http_connection *c)
 {
-	const char *text =
-		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *text = c->mhd->lookup_connection_value(c->c, MHD_HEADER_KIND,
+							   MHD_HTTP_HEADER_CONTENT_LENGTH);
 	int64_t len;
 	return text && sba_parse_int(text, 0, SBA_HTTP_REQUEST_MAX, &len) < 0;
 }
@@ -241,7 +248,7 @@ static bool judge(const struct sba_http_server *s, const struct sba_http_request
 	return x->judged;
 }
 
-static enum MHD_Result begin(const struct sba_http_server *s, struct MHD_Connection *c,
+static enum MHD_Result begin(const struct sba_http_server *s, const struct sba_http_connection *c,
 			     const char *method, const char *path, const char *version,
 			     struct exchange *x)
 {
@@ -277,11 +284,12 @@ static enum MHD_Result receive(struct exchange *x, const char *data, size_t *len
 
 /* Called once when the head is there, once per piece of the body, and once
  * with no piece at the end. */
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url,
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
 				  const char *method, const char *version, const char *data,
 				  size_t *len, void **slot)
 {
 	const struct sba_http_server *s = cls;
+	const struct sba_http_connection there = { &s->mhd, connection }, *c = &there;
 	struct exchange *x = *slot;
 	if (!x || !x->target)
 		return MHD_NO;
@@ -334,7 +342,7 @@ static int start(struct sba_http_server *s, const struct sba_http_server_options
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	errno = 0;
-	s->daemon = MHD_start_daemon(
+	s->daemon = s->mhd.start_daemon(
 		MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC,
 		o->port, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR,
 		(const struct sockaddr *)address, MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL,
@@ -350,7 +358,7 @@ static int start(struct sba_http_server *s, const struct sba_http_server_options
 		return sba_fail_errno(err, SBA_EIO, why, "listen on %s:%u",
 				      o->address ? o->address : "127.0.0.1", (unsigned)o->port);
 	const union MHD_DaemonInfo *info =
-		MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+		s->mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
 	s->port = info ? info->port : o->port;
 	return 0;
 }
@@ -370,7 +378,9 @@ int sba_http_server_open(const struct sba_http_server_options *options,
 	s->user = options->user;
 	s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int rc = s->stop_fd < 0 ? sba_fail_errno(err, SBA_EIO, errno, "eventfd")
-				: start(s, options, &address, err);
+				: sba_mhd_load(&s->mhd, err);
+	if (rc == 0)
+		rc = start(s, options, &address, err);
 	if (rc < 0) {
 		sba_http_server_close(s);
 		return rc;
@@ -391,7 +401,7 @@ void sba_http_server_close(struct sba_http_server *s)
 	if (s->stop_fd >= 0)
 		eventfd_write(s->stop_fd, 1);
 	if (s->daemon)
-		MHD_stop_daemon(s->daemon);
+		s->mhd.stop_daemon(s->daemon);
 	sba_cleanup_close(&s->stop_fd);
 	free(s);
 }

@@ -79,11 +79,11 @@ static enum MHD_Result on_line(void *cls, enum MHD_ValueKind kind, const char *n
 	return w->fault ? MHD_NO : MHD_YES;
 }
 
-static bool ends_well(const struct walk *w, struct MHD_Connection *c, const char *method)
+static bool ends_well(const struct walk *w, const struct sba_http_connection *c, const char *method)
 {
 #if MHD_VERSION < 0x00097701
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+		c->mhd->get_connection_info(c->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	return info && w->next + strlen("\r\n") == (uintptr_t)method + info->header_size;
 #else
 	(void)w;
@@ -93,12 +93,13 @@ static bool ends_well(const struct walk *w, struct MHD_Connection *c, const char
 #endif
 }
 
-const char *sba_http_irregular(struct MHD_Connection *c, const char *method, const char *version)
+const char *sba_http_irregular(const struct sba_http_connection *c, const char *method,
+			       const char *version)
 {
 	struct walk w = { .next = (uintptr_t)version + strlen(version) + strlen("\r\n") };
 	if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0)
 		return "only HTTP/1.1 is spoken here";
-	MHD_get_connection_values_n(c, MHD_HEADER_KIND, on_line, &w);
+	c->mhd->get_connection_values_n(c->c, MHD_HEADER_KIND, on_line, &w);
 	if (w.fault)
 		return w.fault;
 	if (!ends_well(&w, c, method))
