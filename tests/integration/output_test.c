@@ -164,24 +164,15 @@ static void a_character_between_two_pieces_stays_text(void **state)
 
 struct terminal {
 	int master, slave;
+	struct termios before;
 	pid_t pid;
 	int status;
 };
 
-static void open_terminal(struct terminal *t, const char *host)
+static void open_terminal_with(struct terminal *t, const char *host, const char *const *argv)
 {
 	const struct winsize size = { .ws_row = 33, .ws_col = 99 };
 	char path[4096];
-	const char *const argv[] = { "sandbox-agent",
-				     "exec",
-				     "-it",
-				     BOX,
-				     "--",
-				     "sh",
-				     "-c",
-				     "trap 'stty size' WINCH; echo rea''dy; "
-				     "while :; do stty size; sleep 0.1; done",
-				     NULL };
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	assert_true(n > 0);
 	path[n] = '\0';
@@ -189,6 +180,11 @@ static void open_terminal(struct terminal *t, const char *host)
 		*strrchr(path, '/') = '\0';
 	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/sandbox-agent");
 	assert_int_equal(openpty(&t->master, &t->slave, NULL, NULL, &size), 0);
+	assert_int_equal(tcgetattr(t->slave, &t->before), 0);
+	/* What is nobody's default must come back too. */
+	t->before.c_lflag |= ECHOCTL;
+	t->before.c_cc[VERASE] = '#';
+	assert_int_equal(tcsetattr(t->slave, TCSANOW, &t->before), 0);
 	t->pid = fork();
 	assert_true(t->pid >= 0);
 	if (t->pid == 0) {
@@ -199,6 +195,16 @@ static void open_terminal(struct terminal *t, const char *host)
 		execv(path, (char **)(uintptr_t)argv);
 		_exit(98);
 	}
+}
+
+static void open_terminal(struct terminal *t, const char *host)
+{
+	open_terminal_with(t, host,
+			   (const char *const[]){ "sandbox-agent", "exec", "-it", BOX, "--", "sh",
+						  "-c",
+						  "trap 'stty size' WINCH; echo rea''dy; "
+						  "while :; do stty size; sleep 0.1; done",
+						  NULL });
 }
 
 static void await_words(const struct terminal *t, const char *text)
@@ -234,8 +240,14 @@ static bool has_ended(void *user)
 
 static void close_terminal(struct terminal *t)
 {
+	struct termios now;
 	live_await(has_ended, t, 30000);
-	assert_false(is_raw(t));
+	assert_int_equal(tcgetattr(t->slave, &now), 0);
+	assert_int_equal(now.c_iflag, t->before.c_iflag);
+	assert_int_equal(now.c_oflag, t->before.c_oflag);
+	assert_int_equal(now.c_cflag, t->before.c_cflag);
+	assert_int_equal(now.c_lflag, t->before.c_lflag);
+	assert_memory_equal(now.c_cc, t->before.c_cc, sizeof(now.c_cc));
 	close(t->master);
 	close(t->slave);
 }
@@ -313,6 +325,52 @@ static void who_stops_us_gets_the_terminal_as_it_was(void **state)
 	close_terminal(&t);
 }
 
+static void every_end_of_a_command_leaves_the_terminal_as_it_was(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *timeout, *script, *key;
+		int status;
+	} ends[] = {
+		{ "1m", "echo rea''dy; stty -echo; read x; exit 7", "\n", 7 },
+		{ "1m", "echo rea''dy; exec cat", "\004", 0 },
+		{ "1m", "echo rea''dy; exec sleep 60", "\003", 130 },
+		{ "1m", "echo rea''dy; exec sleep 60", "\034", 131 },
+		{ "1m", "echo rea''dy; stty raw; read x; kill -9 $$", "x\n", 137 },
+		{ "1s", "echo rea''dy; exec sleep 60", "", 124 },
+		{ "1m", "echo rea''dy; exec /no/such/program", "", 127 },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ends); i++) {
+		struct terminal t;
+		open_terminal_with(&t, NULL,
+				   (const char *const[]){ "sandbox-agent", "exec", "-it",
+							  "--timeout", ends[i].timeout, BOX, "--",
+							  "sh", "-c", ends[i].script, NULL });
+		await_words(&t, "ready");
+		assert_int_equal(sba_write_all(t.master, ends[i].key, strlen(ends[i].key), NULL),
+				 0);
+		close_terminal(&t);
+		if (!WIFEXITED(t.status) || WEXITSTATUS(t.status) != ends[i].status)
+			fail_msg("%s: %d instead of %d", ends[i].script, t.status, ends[i].status);
+	}
+}
+
+static void a_sandbox_that_is_removed_leaves_the_terminal_as_it_was(void **state)
+{
+	(void)state;
+	struct sba_sandbox *other = live_sandbox((struct sba_sandbox_options){ .name = "going" });
+	struct terminal t;
+	open_terminal_with(&t, NULL,
+			   (const char *const[]){ "sandbox-agent", "exec", "-it", "going", "--",
+						  "sh", "-c", "echo rea''dy; exec sleep 60",
+						  NULL });
+	await_words(&t, "ready");
+	assert_true(is_raw(&t));
+	live_remove(other);
+	close_terminal(&t);
+	assert_int_equal(WEXITSTATUS(t.status), 125);
+}
+
 static void an_engine_that_goes_away_leaves_the_terminal_as_it_was(void **state)
 {
 	(void)state;
@@ -348,6 +406,8 @@ int main(void)
 		LIVE_STEP(the_size_of_the_window_and_its_changes_reach_the_command),
 		LIVE_STEP(every_signal_that_ends_us_leaves_the_terminal_as_it_was),
 		LIVE_STEP(who_stops_us_gets_the_terminal_as_it_was),
+		LIVE_STEP(every_end_of_a_command_leaves_the_terminal_as_it_was),
+		LIVE_STEP(a_sandbox_that_is_removed_leaves_the_terminal_as_it_was),
 		LIVE_STEP(an_engine_that_goes_away_leaves_the_terminal_as_it_was),
 		LIVE_STEP(only_the_shared_sandbox_is_left_and_then_nothing),
 	};
