@@ -42,12 +42,15 @@ static int read_all(int fd, struct sba_until until, struct sba_buf *ret, struct 
 }
 
 /* Ours without git's: started from a hook of git, GIT_DIR and others name another
- * repository. */
+ * repository. Of a partial clone git would fetch what is missing, by a program that the
+ * repository's configuration can name: no protocol is allowed, whatever that says. */
 static int clean_environment(struct sba_strv *ret, struct sba_error *err)
 {
-	int rc = sba_strv_add(ret, "LC_ALL=C", err);
-	if (rc == 0)
-		rc = sba_strv_add(ret, "GIT_OPTIONAL_LOCKS=0", err);
+	static const char *const own[] = { "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",
+					   "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1" };
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < SBA_ARRAY_LEN(own); i++)
+		rc = sba_strv_add(ret, own[i], err);
 	for (char **v = environ; rc == 0 && v && *v; v++) {
 		if (!sba_starts_with(*v, "GIT_") && !sba_starts_with(*v, "LC_ALL="))
 			rc = sba_strv_add(ret, *v, err);
