@@ -14,11 +14,21 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "sandbox/borrowed.h"
 #include "sandbox/files.h"
 #include "sandbox/git.h"
 #include "sandbox/states.h"
 
-enum { GIT_MS = 60 * 1000 };
+enum { GIT_MS = 60 * 1000, GIT_PACK_MS = 10 * 60 * 1000 };
+
+/* A project on its way. */
+struct project {
+	const char *dir;
+	struct sba_strv files; /* of git */
+	bool tracked;
+	struct sba_until until, pack_until;
+	struct sba_strv packed; /* temporary folders, of objects that were borrowed */
+};
 
 /* ---- the .git folder ---- */
 
@@ -174,13 +184,33 @@ static int pack_own(struct sba_pack *pack, const char *name, const struct reposi
 	return rc;
 }
 
-static bool is_own_file(const char *name)
+/* What comes from elsewhere: its own folder, or the pack of all objects. */
+static bool comes_otherwise(const char *name, bool borrows)
 {
-	return strcmp(name, "HEAD") == 0 || strcmp(name, "index") == 0;
+	return strcmp(name, "HEAD") == 0 || strcmp(name, "index") == 0 ||
+	       (borrows && sba_starts_with(name, "objects/"));
+}
+
+/* The objects that it shares with others, and its own with them. */
+static int pack_borrowed(struct sba_pack *pack, const char *dir, const char *name,
+			 struct project *p, struct sba_error *err)
+{
+	char folder[SBA_BORROWED_PATH];
+	SBA_BUF struct sba_buf to = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
+	sba_buf_printf(&to, "%s%s.git/objects", name, *name ? "/" : "");
+	int rc = sba_buf_check(&to, "path", err);
+	if (rc == 0)
+		rc = sba_borrowed_pack(dir, p->pack_until, folder, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_strv_add(&p->packed, folder, err);
+	if (rc < 0)
+		sba_borrowed_remove(folder);
+	return rc < 0 ? rc : sba_pack_path(pack, to.data, folder, err);
 }
 
 static int pack_history(struct sba_pack *pack, const char *name, const struct repository *r,
-			struct sba_error *err)
+			bool borrows, struct sba_error *err)
 {
 	SBA_STRV struct sba_strv listed = { 0 }, files = { 0 };
 	SBA_BUF struct sba_buf to = SBA_BUF_INIT(2 * SBA_INSIDE_PATH_MAX);
@@ -189,7 +219,7 @@ static int pack_history(struct sba_pack *pack, const char *name, const struct re
 	if (rc == 0)
 		rc = list_git(r->common.data, "", 0, &listed, err);
 	for (size_t i = 0; rc == 0 && i < listed.n; i++) {
-		if (!is_own_file(listed.v[i]))
+		if (!comes_otherwise(listed.v[i], borrows))
 			rc = sba_strv_add(&files, listed.v[i], err);
 	}
 	if (rc == 0 && files.n > 0)
@@ -231,17 +261,20 @@ static int pack_git_config(struct sba_pack *pack, const char *dir, const char *n
 }
 
 static int pack_repository(struct sba_pack *pack, const char *dir, const char *name,
-			   struct sba_until until, struct sba_error *err)
+			   struct project *p, struct sba_error *err)
 {
 	struct repository r = { SBA_BUF_INIT(SBA_LAND_PATH_MAX), SBA_BUF_INIT(SBA_LAND_PATH_MAX),
 				false };
-	int rc = find_repository(dir, until, &r, err);
+	int rc = find_repository(dir, p->until, &r, err);
+	bool borrows = rc == 0 && r.found && sba_git_borrows(r.common.data);
 	if (rc == 0 && r.found)
 		rc = pack_git_folders(pack, name, err);
 	if (rc == 0 && r.found)
-		rc = pack_history(pack, name, &r, err);
+		rc = pack_history(pack, name, &r, borrows, err);
+	if (rc == 0 && borrows)
+		rc = pack_borrowed(pack, dir, name, p, err);
 	if (rc == 0 && r.found)
-		rc = pack_git_config(pack, dir, name, until, err);
+		rc = pack_git_config(pack, dir, name, p->until, err);
 	sba_buf_fini(&r.own);
 	sba_buf_fini(&r.common);
 	return rc;
@@ -287,44 +320,33 @@ static int find_nested(const char *dir, const struct sba_strv *files, struct sba
 }
 
 /* Each with a history of its own: on the host a submodule's lies in its parent's. */
-static int pack_nested(struct sba_pack *pack, const char *dir, const struct sba_strv *files,
-		       struct sba_until until, struct sba_error *err)
+static int pack_nested(struct sba_pack *pack, struct project *p, struct sba_error *err)
 {
 	SBA_STRV struct sba_strv nested = { 0 };
-	int rc = find_nested(dir, files, &nested, err);
+	int rc = find_nested(p->dir, &p->files, &nested, err);
 	for (size_t i = 0; rc == 0 && i < nested.n; i++) {
 		SBA_BUF struct sba_buf path = SBA_BUF_INIT(2 * SBA_LAND_PATH_MAX);
-		sba_buf_printf(&path, "%s/%s", dir, nested.v[i]);
+		sba_buf_printf(&path, "%s/%s", p->dir, nested.v[i]);
 		rc = sba_buf_check(&path, "path", err);
 		if (rc == 0)
-			rc = pack_repository(pack, path.data, nested.v[i], until, err);
+			rc = pack_repository(pack, path.data, nested.v[i], p, err);
 	}
 	return rc;
 }
 
-static int pack_tree(struct sba_pack *pack, const char *dir, const struct sba_strv *files,
-		     struct sba_until until, struct sba_error *err)
+static int pack_tree(struct sba_pack *pack, struct project *p, struct sba_error *err)
 {
-	int rc = files->n > 0 ? sba_pack_paths(pack, "", dir, (const char *const *)files->v, err)
-			      : 0;
+	const char *const *files = (const char *const *)p->files.v;
+	int rc = p->files.n > 0 ? sba_pack_paths(pack, "", p->dir, files, err) : 0;
 	if (rc == 0)
-		rc = pack_repository(pack, dir, "", until, err);
-	return rc < 0 ? rc : pack_nested(pack, dir, files, until, err);
+		rc = pack_repository(pack, p->dir, "", p, err);
+	return rc < 0 ? rc : pack_nested(pack, p, err);
 }
-
-/* A project on its way. */
-struct project {
-	const char *dir;
-	struct sba_strv files; /* of git */
-	bool tracked;
-	struct sba_until until;
-};
 
 static int fill(void *user, struct sba_pack *pack, struct sba_error *err)
 {
-	const struct project *p = user;
-	return p->tracked ? pack_tree(pack, p->dir, &p->files, p->until, err)
-			  : sba_pack_path(pack, "", p->dir, err);
+	struct project *p = user;
+	return p->tracked ? pack_tree(pack, p, err) : sba_pack_path(pack, "", p->dir, err);
 }
 
 static int send_project(struct sba_sandbox *s, struct project *p, const char *inside,
@@ -388,7 +410,9 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 		return sba_fail_errno(err, SBA_ENOTFOUND, errno, "workspace '%s'", host_dir);
 	if (!S_ISDIR(st.st_mode))
 		return sba_fail(err, SBA_EINVAL, "workspace '%s': not a directory", host_dir);
-	struct project p = { .dir = host_dir, .until = sba_sandbox_until(s, GIT_MS) };
+	struct project p = { .dir = host_dir,
+			     .until = sba_sandbox_until(s, GIT_MS),
+			     .pack_until = sba_sandbox_until(s, GIT_PACK_MS) };
 	int rc = sba_inside_path(path ? path : sba_sandbox_workdir(s), inside, err);
 	if (rc == 0 && strcmp(inside, "/") == 0)
 		rc = sba_fail(err, SBA_EREFUSED, "a workspace does not replace the sandbox's root");
@@ -396,6 +420,9 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 		rc = send_project(s, &p, inside, o, ret_report, err);
 	if (rc == 0)
 		rc = keep(s, &p, inside, err);
+	for (size_t i = 0; i < p.packed.n; i++)
+		sba_borrowed_remove(p.packed.v[i]);
+	sba_strv_fini(&p.packed);
 	sba_strv_fini(&p.files);
 	return rc < 0 ? sba_wrap(err, rc, "copy workspace '%s'", host_dir) : 0;
 }

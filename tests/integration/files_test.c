@@ -321,6 +321,12 @@ static void a_submodule_goes_in_as_a_repository_and_no_pointer(void **state)
 	assert_string_equal(said, "int main;\n.git\n.gitignore\nmain.c\nref: \n");
 }
 
+/* What `git clone --shared` has made: its objects are in a folder of this host. */
+static void make_borrower(const char *name)
+{
+	GIT(live_path(""), "clone", "-q", "--shared", "project", name);
+}
+
 static void git_status_works_inside(void **state)
 {
 	(void)state;
@@ -336,9 +342,16 @@ static void git_status_works_inside(void **state)
 		skip();
 	}
 	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .image = base });
+	make_borrower("borrower");
 	if (sba_sandbox_add_workspace(s, live_path("project"), NULL, NULL, NULL, &err) < 0 ||
-	    sba_sandbox_add_workspace(s, live_path("whole"), "/tmp/whole", NULL, NULL, &err) < 0)
+	    sba_sandbox_add_workspace(s, live_path("whole"), "/tmp/whole", NULL, NULL, &err) < 0 ||
+	    sba_sandbox_add_workspace(s, live_path("borrower"), "/tmp/borrower", NULL, NULL, &err) <
+		    0)
 		fail_msg("%s", err.text);
+	SBA_FREE char *borrower =
+		live_sh_out(s, "cd /tmp/borrower && git status --porcelain && "
+			       "git log --format=%s && git fsck 2>&1 && ls .git/objects");
+	assert_string_equal(borrower, "first\npack\n");
 	SBA_FREE char *within = live_sh_out(s, "cd /tmp/whole && git status --porcelain && "
 					       "git submodule status | cut -c1 && cd sub && "
 					       "git status --porcelain && git log --format=%s");
