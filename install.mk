@@ -7,7 +7,7 @@ SOFILE = libsandbox-agent.so.$(VERSION)
 SONAME = libsandbox-agent.so.$(SOVERSION)
 
 # What a program links besides the static library.
-PC_PRIVATE := -ljansson -larchive -lssl -lcrypto -lnghttp2 -lpthread -lm
+PC_PRIVATE := -ljansson -larchive -lssl -lcrypto -lnghttp2 -lz -lpthread -lm
 
 .PHONY: $(B)/sandbox-agent.pc
 $(B)/sandbox-agent.pc:
