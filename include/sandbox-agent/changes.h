@@ -2,8 +2,11 @@
 /*
  * What is in a folder of a sandbox, and what changed in its workspace: since that was
  * copied in or since a turn began; as a list, as a patch that `git apply` takes, and
- * taken home. Everything is looked at by the guest inside and is as good as its word;
- * what it says is checked, and no content is taken whose SHA-256 is another one.
+ * taken home. What a sandbox says of its files is as good as its word; it is checked, and no
+ * content is taken whose SHA-256 is another one.
+ *
+ * A snapshot may be read by several threads at once. Changes are for one thread at a time,
+ * and the sandbox, which their contents are fetched from, outlives them.
  *
  * Files and symbolic links are looked at; folders are there for what is in them. Folders
  * called .git, node_modules, .venv, venv, __pycache__, .mypy_cache, .pytest_cache and

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include "support/json_doc.h"
 #include "support/live.h"
 
@@ -61,10 +62,30 @@ static void turns_and_sessions(void **state)
 	PRINTS("rm", "rm", "j");
 }
 
+static void commits(void **state)
+{
+	const char *dir = live_path("repo");
+	LIVE_CHILD inside;
+	(void)state;
+	test_folder_must_sh(live.dir,
+			    "git init -q -b main repo; cd repo; git config user.name Ann; "
+			    "git config user.email ann@example.org; echo 1 > one; git add .; "
+			    "git commit -qm first");
+	PRINTS("sandbox", "create", "--name", "j", "-w", dir);
+	PRINTS("commits", "apply", "j", dir, "--commits");
+	RUN(&inside, "exec", "j", "--", "sh", "-c",
+	    "cd /workspace && echo 2 > one && git commit -qam second");
+	live_assert_says(&inside, 0, NULL);
+	PRINTS("commits", "apply", "j", dir, "--commits", "--check");
+	PRINTS("commits", "apply", "j", dir, "--commits");
+	PRINTS("rm", "rm", "j");
+}
+
 static void images_that_are_there(void **state)
 {
 	(void)state;
 	PRINTS("image ls", "image", "ls");
+	PRINTS("done", "image", "check", "base");
 	LIVE_CHILD c;
 	RUN(&c, "--json", "image", "build", "base");
 	live_assert_says(&c, 0, NULL);
@@ -77,6 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SLOW_TEST(turns_and_sessions),
+		SLOW_TEST(commits),
 		SLOW_TEST(images_that_are_there),
 		LIVE_TEST(live_nothing_is_left),
 	};

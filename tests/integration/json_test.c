@@ -126,6 +126,47 @@ static void instructions_and_children(void **state)
 	PRINTS("rm", "rm", "j", "k-1", "k-2");
 }
 
+static void what_changed_and_what_is_taken_home(void **state)
+{
+	const char *dir = live_path("tree"), *one = live_path("tree/one");
+	LIVE_CHILD work, look;
+	(void)state;
+	mkdir(dir, 0755);
+	live_write_file(one, "1\n", 2, 0644);
+	live_write_file(live_path("tree/two"), "2\n", 2, 0644);
+	PRINTS("sandbox", "create", "--image", live.image, "--name", "j", "-w", dir);
+	RUN(&work, "exec", "j", "--", "sh", "-c",
+	    "cd /workspace; echo 3 >one; mv two three; ln -s one \"$(printf 'l\\377')\"");
+	live_assert_says(&work, 0, NULL);
+	PRINTS("diff", "diff", "j");
+	RUN(&look, "--json", "snapshot", "j");
+	live_assert_says(&look, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&look);
+	json_doc_check("snapshot", json_array_get(lines, 0));
+	json_doc_check("snapshot file", live_json_line(lines, "file"));
+	json_doc_check("snapshot file", live_json_line(lines, "link"));
+	live_write_file(one, "mine\n", 5, 0644);
+	PRINTS_AND_EXITS(1, "apply", "", "apply", "j", dir);
+	live_write_file(one, "1\n", 2, 0644);
+	PRINTS("apply", "apply", "j", dir, "--check");
+	PRINTS("apply", "apply", "j", dir);
+	PRINTS("rm", "rm", "j");
+}
+
+static void what_is_ready_and_whether_it_works(void **state)
+{
+	const char *image = live_fake_image();
+	LIVE_CHILD doctor;
+	(void)state;
+	PRINTS("pool fill", "pool", "fill", "claude", "--offline", "--image", image);
+	PRINTS("sandbox", "pool", "ls");
+	PRINTS("gc", "pool", "drain");
+	/* Whatever it thinks of this machine. */
+	RUN(&doctor, "--json", "doctor");
+	json_doc_check_lines(&doctor, "doctor", "");
+	assert_true(doctor.out.len > 0);
+}
+
 static void a_recorded_stream(void **state)
 {
 	static const char line[] =
@@ -137,15 +178,23 @@ static void a_recorded_stream(void **state)
 	PRINTS_AND_EXITS(0, NULL, "event result", "driver", "parse", "claude", live_path("stream"));
 }
 
-static void servers_say_where(void **state)
+/* It goes on until it is ended. */
+static void says_where(const char *table, const char *const *argv)
 {
 	LIVE_CHILD c;
-	(void)state;
-	const char *const argv[] = { "--json", "model", NULL };
 	live_start(&c, &(struct live_start){ .argv = argv });
 	live_child_await(&c, "\n", 30000);
 	SBA_JSON json_t *j = json_loadb(c.out.data, c.out.len, 0, NULL);
-	json_doc_check("model", j);
+	json_doc_check(table, j);
+}
+
+static void servers_say_where(void **state)
+{
+	(void)state;
+	says_where("model", (const char *const[]){ "--json", "model", NULL });
+	PRINTS("sandbox", "create", "--image", live.image, "--name", "j");
+	says_where("port", (const char *const[]){ "--json", "port", "j", "80", NULL });
+	PRINTS("rm", "rm", "j");
 }
 
 int main(void)
@@ -158,6 +207,8 @@ int main(void)
 		LIVE_TEST(copies),
 		LIVE_TEST(turns_and_their_record),
 		LIVE_TEST(instructions_and_children),
+		LIVE_TEST(what_changed_and_what_is_taken_home),
+		LIVE_TEST(what_is_ready_and_whether_it_works),
 		LIVE_TEST(a_recorded_stream),
 		LIVE_TEST(servers_say_where),
 		LIVE_TEST(live_nothing_is_left),

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/json_doc.h"
 #include "support/live.h"
 
 #include <string.h>
@@ -98,6 +99,9 @@ static void the_login_of_a_moved_configuration_is_found(void **state)
 	live_start(&c, &(struct live_start){ .argv = argv, .env = env });
 	live_child_end(&c, 90000);
 	live_assert_says(&c, 0, "{\"warning\":{\"message\":");
+	SBA_JSON json_t *warning =
+		json_loads(strstr(c.err.data, "{\"warning\""), JSON_DISABLE_EOF_CHECK, NULL);
+	json_doc_check("warning", warning);
 	assert_non_null(strstr(c.out.data, "login ****"));
 	assert_null(strstr(c.out.data, ACCESS));
 }

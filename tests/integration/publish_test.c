@@ -11,6 +11,7 @@
 
 #include "archive/archive.h"
 #include "http/http.h"
+#include "support/json_doc.h"
 #include "support/live.h"
 
 #include <arpa/inet.h>
@@ -317,6 +318,43 @@ static void a_password_is_needed_where_the_registry_wants_one(void **state)
 	SAYS(&locked_up, 3, "docker login", "image", "pull");
 }
 
+/* Line by line by that table, or what goes on and what came of it. */
+static void prints(const char *table, const char *const *argv)
+{
+	size_t i;
+	json_t *line;
+	LIVE_CHILD c;
+	start_with(&c, &plain, NULL, argv);
+	live_assert_says(&c, 0, NULL);
+	SBA_JSON json_t *lines = live_json_lines(&c);
+	json_array_foreach(lines, i, line)
+	{
+		const char *type = sba_json_str(line, "type");
+		bool ends = type && strcmp(type, "result") == 0;
+		json_doc_check(table ? table : ends ? "done" : "progress", line);
+	}
+	assert_true(i > 0);
+}
+#define PRINTS_BY(table, ...)                                                                      \
+	prints(table, (const char *const[]){ "--json", "image", __VA_ARGS__, NULL })
+
+static void what_is_printed_as_json_is_what_the_document_says(void **state)
+{
+	(void)state;
+	make_image(&plain, "json");
+	PRINTS_BY(NULL, "push", "base", "--force");
+	PRINTS_BY("done", "lock", "base");
+	PRINTS_BY("done", "verify", "base");
+	LIVE_CHILD save;
+	PROGRAM(&save, &plain, "--json", "image", "save", "base", "-o", live_path("image.tar"));
+	live_assert_says(&save, 0, NULL);
+	assert_int_equal(save.out.len, 0);
+	PRINTS_BY("image rm", "rm", "base");
+	PRINTS_BY("image load", "load", "-i", live_path("image.tar"));
+	drop_image(&plain);
+	PRINTS_BY(NULL, "pull", "base");
+}
+
 /* ---- what is started ---- */
 
 static void create_says(int status, const char *words, const char *option)
@@ -490,6 +528,7 @@ int main(void)
 		PUBLISH_TEST(a_tag_is_pushed_once_unless_forced),
 		PUBLISH_TEST(what_the_registry_has_is_compared_with_the_lock),
 		PUBLISH_TEST(a_password_is_needed_where_the_registry_wants_one),
+		PUBLISH_TEST(what_is_printed_as_json_is_what_the_document_says),
 		PUBLISH_TEST(the_locked_image_is_started_however_it_came),
 		PUBLISH_TEST(another_image_under_the_locked_name_is_refused_unless_built_here),
 		PUBLISH_TEST(the_pipeline_passes_once_then_refuses_then_is_forced),
