@@ -5,9 +5,10 @@
  * marks in its metadata, by which any later process finds it again; docs/backends.md says
  * what each can do. A handle may be shared between threads.
  *
- * Besides what each says, all of them: SBA_ECONNECT: nothing answers there. SBA_EPERM: it
- * does not take the key. SBA_EENGINE: it answered with an error. SBA_EPROTO: with something
- * else than its API. SBA_ELIMIT: a quota, or asked too often. SBA_ETIMEOUT.
+ * Besides what each says, all of them: SBA_ECONNECT: nothing answers there, or with a
+ * certificate that is not trusted. SBA_EPERM: it does not take the key. SBA_EENGINE: it
+ * answered with an error. SBA_EPROTO: with something else than its API. SBA_ELIMIT: a quota,
+ * or asked too often. SBA_EBUSY: its state does not allow it just now. SBA_ETIMEOUT.
  */
 #ifndef SANDBOX_AGENT_REMOTE_H
 #define SANDBOX_AGENT_REMOTE_H

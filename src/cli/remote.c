@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 64 << 10, KEY_MS = 30 * 1000 };
+enum { KEY_MAX = 64 << 10, KEY_MS = 30 * 1000, URL_MAX = 1024 };
 
 /* ---- which ---- */
 
@@ -49,13 +49,29 @@ static const char *text_of(const struct cli *cli, const char *service, const cha
 	return setting_of(cli, service, what, agent, &v) ? v.text : NULL;
 }
 
-/* The variables that the service's own clients know. */
-static const char *url_of(const struct cli *cli, const char *service)
+/* The variables that the service's own clients know: a URL, or what one is made of. */
+static const struct {
+	const char *service, *url, *domain, *before, *after;
+} variables[] = {
+	{ "opensandbox", "OPEN_SANDBOX_API_BASE", "OPEN_SANDBOX_DOMAIN", "http://", "/v1" },
+	{ "e2b", "E2B_API_URL", "E2B_DOMAIN", "https://api.", "" },
+};
+
+/* NULL: the usual one. Lent, or in buf. */
+static const char *url_of(const struct cli *cli, const char *service, char buf[URL_MAX])
 {
 	const char *text = text_of(cli, service, "url", NULL);
-	const char *theirs =
-		getenv(!strcmp(service, "e2b") ? "E2B_API_URL" : "OPEN_SANDBOX_API_BASE");
-	return text ? text : theirs && *theirs ? theirs : NULL;
+	size_t i = 0;
+	while (strcmp(variables[i].service, service) != 0)
+		i++;
+	const char *url = getenv(variables[i].url), *domain = getenv(variables[i].domain);
+	if (text || (url && *url))
+		return text ? text : url;
+	if (!domain || !*domain)
+		return NULL;
+	snprintf(buf, URL_MAX, "%s%s%s", strstr(domain, "://") ? "" : variables[i].before, domain,
+		 variables[i].after);
+	return buf;
 }
 
 static const char *sandbox_url_of(const struct cli *cli, const char *service)
@@ -137,7 +153,8 @@ bool cli_remote_is_set_up(const struct cli *cli, const char *service)
 	const char *variable = text_of(cli, service, "api_key_env", NULL);
 	const char *key = variable ? getenv(variable) : NULL;
 	const char *backend = sba_config_text(cli->config, "backend", NULL);
-	return url_of(cli, service) || (key && *key) || (backend && !strcmp(backend, service));
+	char url[URL_MAX];
+	return url_of(cli, service, url) || (key && *key) || (backend && !strcmp(backend, service));
 }
 
 /* ---- the service ---- */
@@ -154,11 +171,11 @@ static int open_service(struct cli *cli, const char *service, struct sba_remote 
 {
 	struct sba_config_value through = { 0 };
 	const char *from = NULL;
-	char *key = NULL;
+	char *key = NULL, url[URL_MAX];
 	int rc = read_key(cli, service, &key, &from, err);
 	(void)setting_of(cli, service, "through_server", NULL, &through);
 	const struct sba_remote_options o = {
-		.url = url_of(cli, service),
+		.url = url_of(cli, service, url),
 		.key = key,
 		.key_from = from,
 		.ca_file = sba_config_text(cli->config, "ca_file", NULL),

@@ -7,6 +7,7 @@
 #include "http/http.h"
 #include "http/private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -98,7 +99,13 @@ static int fail_as_curl(const struct sba_http_response *r, struct sba_error *err
 		return sba_fail(err, SBA_ELIMIT, "the head of the answer is too large");
 	if (r->failed)
 		return sba_fail_nomem(err);
-	return sba_fail(err, code, "%s", *r->error ? r->error : r->curl->easy_strerror(r->result));
+	code = sba_fail(err, code, "%s", *r->error ? r->error : r->curl->easy_strerror(r->result));
+	if (err && r->result == CURLE_PEER_FAILED_VERIFICATION) {
+		err->sys_errno = EKEYREJECTED;
+		return sba_hint(err, code,
+				"a CA of your own is trusted by ca_file in the configuration");
+	}
+	return code;
 }
 
 /* Lets curl do what it can without waiting. */

@@ -119,7 +119,8 @@ struct sba_http_call {
 };
 
 /* Sends and waits for the head of the answer, whatever its status.
- * SBA_ECONNECT: no connection, or its certificate is not trusted. SBA_ELOST:
+ * SBA_ECONNECT: no connection, or its certificate is not trusted (sys_errno is
+ * EKEYREJECTED then, and the hint says what to do). SBA_ELOST:
  * it broke before a whole head. SBA_EPROTO, SBA_ELIMIT: not HTTP, too large a
  * head. SBA_ETIMEOUT, SBA_ECANCELED as `until` says (with a libcurl
  * before 7.87 an address that is being looked up is waited for). */

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "remote/private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static const struct {
 	{ 402, 402, SBA_ELIMIT, "the account has no credit for it", NULL },
 	{ 403, 403, SBA_EPERM, "the key may not do that", NULL },
 	{ 404, 404, SBA_ENOTFOUND, "it is not there", NULL },
-	{ 409, 409, SBA_ECONFLICT, "its state does not allow it", NULL },
+	{ 409, 409, SBA_EBUSY, "its state does not allow it", NULL },
 	{ 413, 413, SBA_ELIMIT, "it is too large", NULL },
 	{ 415, 415, SBA_EPROTO, "it does not understand us", "is the URL that of its API?" },
 	{ 422, 422, SBA_EINVAL, "it cannot do that", NULL },
@@ -123,10 +124,15 @@ static int send_once(struct sba_remote *r, const struct sba_remote_call *c, stru
 		.body_user = c->body_user,
 	};
 	rc = sba_http_client_send(r->http, &call, until, ret, err);
-	if (rc == SBA_ECONNECT)
+	if (rc == SBA_ECONNECT && !sba_remote_is_distrusted(err))
 		return sba_hint(err, sba_wrap(err, rc, "%s: %s", r->kind->backend->name, c->what),
 				"is the service at %.*s?", (int)strcspn(c->url, "?"), c->url);
 	return rc < 0 ? sba_wrap(err, rc, "%s: %s", r->kind->backend->name, c->what) : 0;
+}
+
+bool sba_remote_is_distrusted(const struct sba_error *err)
+{
+	return err && err->code == SBA_ECONNECT && err->sys_errno == EKEYREJECTED;
 }
 
 static bool is_busy(int status)
@@ -159,9 +165,9 @@ int sba_remote_open_call(struct sba_remote *r, const struct sba_remote_call *c,
 			return 0;
 		}
 		/* A body that was read is not there a second time. */
-		bool again =
-			c->again && !c->body_read &&
-			(rc == SBA_ECONNECT || rc == SBA_ELOST || (rc == 0 && is_busy(status)));
+		bool again = c->again && !c->body_read &&
+			     ((rc == SBA_ECONNECT && !sba_remote_is_distrusted(err)) ||
+			      rc == SBA_ELOST || (rc == 0 && is_busy(status)));
 		int64_t pause = again ? pause_before(answer, tries) : -1;
 		if (rc == 0 && pause < 0)
 			rc = refused(r, c, answer, until, err);

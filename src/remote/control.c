@@ -75,9 +75,10 @@ int sba_remote_greet(struct sba_remote_box *b, const char *path, const char *wha
 }
 
 /* What is not yet, and what is only on its way up. */
-static bool may_come(int rc)
+static bool may_come(int rc, const struct sba_error *why)
 {
-	return rc == SBA_ENOTFOUND || rc == SBA_ECONNECT || rc == SBA_ELOST || rc == SBA_EENGINE;
+	return rc == SBA_ENOTFOUND || rc == SBA_ELOST || rc == SBA_EENGINE ||
+	       (rc == SBA_ECONNECT && !sba_remote_is_distrusted(why));
 }
 
 int sba_remote_come_up(struct sba_remote_box *b, sba_remote_step_fn *const *steps,
@@ -90,11 +91,11 @@ int sba_remote_come_up(struct sba_remote_box *b, sba_remote_step_fn *const *step
 			steps++;
 			continue;
 		}
-		if (may_come(rc) &&
+		if (may_come(rc, &why) &&
 		    sba_wait_fd(-1, 0, sba_until_sooner(until, POLL_MS), err) == SBA_ETIMEOUT &&
 		    sba_until_left(until) != 0)
 			continue;
-		if (may_come(rc) && sba_until_left(until) == 0)
+		if (may_come(rc, &why) && sba_until_left(until) == 0)
 			return sba_fail(err, SBA_ETIMEOUT,
 					"%s: the sandbox is not ready in time: %.600s",
 					b->remote->kind->backend->name,

@@ -167,10 +167,18 @@ static int version_of(const char *text)
 	return (major * 100 + minor) * 100 + patch;
 }
 
-static int take_way(struct sba_remote_box *b, const json_t *said, struct sba_error *err)
+/* Of a sandbox that says none: that of the API. */
+static const char *domain_of(const struct sba_remote *r)
+{
+	static const char api[] = "https://api.";
+	return sba_starts_with(r->url, api) ? r->url + strlen(api) : DOMAIN;
+}
+
+int sba_e2b_take_way(struct sba_remote_box *b, const json_t *said, struct sba_error *err)
 {
 	const struct sba_remote *r = b->remote;
-	const char *domain = sba_json_str(said, "domain");
+	const char *said_domain = sba_json_str(said, "domain");
+	const char *domain = said_domain && *said_domain ? said_domain : domain_of(r);
 	const char *token = sba_json_str(said, "envdAccessToken");
 	b->version = version_of(sba_json_str(said, "envdVersion"));
 	if (b->version < STDIN_SINCE)
@@ -182,8 +190,8 @@ static int take_way(struct sba_remote_box *b, const json_t *said, struct sba_err
 						 : "of no version"),
 				"build the template anew: 0.5.2 and later will do");
 	int n = r->sandbox_url ? asprintf(&b->base, "%s", r->sandbox_url)
-			       : asprintf(&b->base, "https://%d-%s.%s", ENVD_PORT, b->id,
-					  domain && *domain ? domain : DOMAIN);
+			       : asprintf(&b->base, "https://%d-%s.%.*s", ENVD_PORT, b->id,
+					  (int)strcspn(domain, "/"), domain);
 	if (n < 0) {
 		b->base = NULL;
 		return sba_fail_nomem(err);
@@ -233,7 +241,7 @@ static int attach(struct sba_remote_box *b, const json_t *made, struct sba_until
 	SBA_JSON json_t *said = NULL;
 	int rc = made ? 0 : connect_to(b, until, &said, err);
 	if (rc == 0)
-		rc = take_way(b, made ? made : said, err);
+		rc = sba_e2b_take_way(b, made ? made : said, err);
 	return rc == 0 ? sba_remote_come_up(b, steps, until, err) : rc;
 }
 

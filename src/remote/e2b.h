@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* envd, which is in each sandbox of E2B (envd.c). */
+/* The way to a sandbox of E2B, and envd, which is in each (envd.c). */
 #ifndef SBA_REMOTE_E2B_H
 #define SBA_REMOTE_E2B_H
 
 #include "remote/private.h"
+
+/* The URL of envd in it, and what goes with every request there, by what the control plane
+ * has said of it (e2b.c). */
+int sba_e2b_take_way(struct sba_remote_box *b, const json_t *said,
+		     struct sba_error *err) SBA_MUST_CHECK;
 
 /* Members of struct sba_remote_kind. */
 int sba_envd_compose(struct sba_remote_box *b, const struct sba_remote_start *s,

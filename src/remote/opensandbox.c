@@ -245,6 +245,18 @@ static int ping(struct sba_remote_box *b, struct sba_until until, struct sba_err
 	return sba_remote_greet(b, "/ping", "greet execd", until, err);
 }
 
+/* As E2B's are by being used. */
+static int wake(struct sba_remote_box *b, struct sba_until until, struct sba_error *err)
+{
+	const struct sba_remote_control c = {
+		.method = "POST", .what = "wake a sandbox", .id = b->id, .rest = "/resume"
+	};
+	int rc = sba_remote_control(b->remote, &c, sba_until_sooner(until, SBA_REMOTE_CALL_MS),
+				    NULL, err);
+	/* Busy: somebody else was faster. */
+	return rc == 0 || rc == SBA_EBUSY ? sba_fail(err, SBA_ENOTFOUND, "it is being woken") : rc;
+}
+
 static int is_running(struct sba_remote_box *b, struct sba_until until, struct sba_error *err)
 {
 	SBA_JSON json_t *j = NULL;
@@ -259,7 +271,7 @@ static int is_running(struct sba_remote_box *b, struct sba_until until, struct s
 		return sba_fail(err, SBA_EBROKEN, "opensandbox: the sandbox has ended: %.300s",
 				said ? said : state);
 	if (state && !strcmp(state, "Paused"))
-		return sba_fail(err, SBA_EBROKEN, "opensandbox: the sandbox is paused");
+		return wake(b, until, err);
 	return sba_fail(err, SBA_ENOTFOUND, "it is %.40s", state ? state : "in no known state");
 }
 
@@ -270,7 +282,13 @@ static int attach(struct sba_remote_box *b, const json_t *made, struct sba_until
 {
 	static sba_remote_step_fn *const steps[] = { is_running, ask_endpoint, ping, NULL };
 	(void)made;
-	return sba_remote_come_up(b, steps, until, err);
+	int rc = sba_remote_come_up(b, steps, until, err);
+	if (rc == SBA_ETIMEOUT && b->base && !b->remote->through_server)
+		return sba_hint(err, rc,
+				"is %s reached from here? opensandbox_through_server in the "
+				"configuration goes by the server",
+				b->base);
+	return rc;
 }
 
 /* ---- its life ---- */

@@ -42,6 +42,8 @@ struct sba_remote_call {
 	void *body_user;
 	bool again; /* it may be asked twice: what a busy server refuses is tried again */
 };
+/* Whether it is because of the other side's certificate, which waiting does not mend. */
+bool sba_remote_is_distrusted(const struct sba_error *err);
 /* Its answer, if it is a good one; else what the refusal means. */
 int sba_remote_open_call(struct sba_remote *r, const struct sba_remote_call *c,
 			 struct sba_until until, struct sba_http_response **ret,

@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct ask {
@@ -169,28 +170,48 @@ static void os_one(struct ask *k, struct fake_sandbox *s, const char *rest)
 		drop(k->f, s);
 		k->a->status = 204;
 	} else if (!strcmp(rest, "/endpoints/44772")) {
-		snprintf(endpoint, sizeof(endpoint), "%s/x/%s", k->f->url + strlen("http://"),
-			 s->id);
+		/* By the server: under the name that it was asked by. */
+		const char *host = sba_http_request_header(k->r, "Host");
+		char through[4096] = "";
+		if (query(k->r, "use_server_proxy", through) && !strcmp(through, "true"))
+			snprintf(endpoint, sizeof(endpoint), "%.64s/v1/sandboxes/%s/proxy/44772",
+				 host ? host : "", s->id);
+		else
+			snprintf(endpoint, sizeof(endpoint), "%s/x/%s",
+				 k->f->url + strlen("http://"), s->id);
 		fake_remote_json(k->a, 200,
 				 json_pack("{s:s, s:{s:s}}", "endpoint", endpoint, "headers",
 					   "X-EXECD-ACCESS-TOKEN", FAKE_TOKEN));
+	} else if (!strcmp(rest, "/resume")) {
+		k->a->status = s->paused ? 202 : 409;
+		s->paused = false;
 	} else if (!strcmp(rest, "/renew-expiration")) {
 		const char *when = sba_json_str(k->body, "expiresAt");
+		struct tm at = { 0 };
 		k->f->renewed++;
+		if (when && strptime(when, "%Y-%m-%dT%H:%M:%SZ", &at))
+			s->ends_at = (int64_t)timegm(&at);
 		fake_remote_json(k->a, 200, json_pack("{s:s}", "expiresAt", when ? when : ""));
 	} else {
 		fake_remote_json(k->a, 404, json_pack("{s:s}", "detail", "Not Found"));
 	}
 }
 
-static void opensandbox(struct ask *k, const char *path)
+static bool has_key(struct ask *k)
 {
 	if (!has_header(k, "OPEN-SANDBOX-API-KEY", FAKE_KEY)) {
 		bool any = sba_http_request_header(k->r, "OPEN-SANDBOX-API-KEY");
 		refuse(k, 401, any ? "INVALID_API_KEY" : "MISSING_API_KEY",
 		       "Authentication credentials are missing or wrong.");
-		return;
+		return false;
 	}
+	return true;
+}
+
+static void opensandbox(struct ask *k, const char *path)
+{
+	if (!has_key(k))
+		return;
 	if (!*path) {
 		if (!strcmp(k->r->method, "POST"))
 			os_create(k);
@@ -466,6 +487,15 @@ static void route(struct ask *k)
 		execd(k, path + 3 + len);
 		return;
 	}
+	/* A server of many tenants wants its key there, too. */
+	const char *proxied = strstr(path, "/proxy/44772");
+	if (sba_starts_with(path, "/v1/sandboxes/") && proxied) {
+		const char *id = path + strlen("/v1/sandboxes/");
+		snprintf(k->id, sizeof(k->id), "%.*s", (int)strcspn(id, "/"), id);
+		if (has_key(k))
+			execd(k, proxied + strlen("/proxy/44772"));
+		return;
+	}
 	bool os = sba_starts_with(path, "/v1/sandboxes");
 	bool control = os || sba_starts_with(path, "/sandboxes") || !strcmp(path, "/v2/sandboxes");
 	if (!control) {
@@ -511,14 +541,27 @@ void fake_remote_start(struct fake_remote *f, const char *home)
 		 (unsigned)sba_http_server_port(f->server));
 }
 
+void fake_remote_expire(struct fake_remote *f)
+{
+	char id[40];
+	size_t left;
+	do {
+		*id = '\0';
+		pthread_mutex_lock(&f->lock);
+		if (f->n > 0) {
+			snprintf(id, sizeof(id), "%s", f->sandboxes[0].id);
+			drop(f, &f->sandboxes[0]);
+		}
+		left = f->n;
+		pthread_mutex_unlock(&f->lock);
+		if (*id)
+			fake_remote_end(f, id);
+	} while (left > 0);
+}
+
 void fake_remote_stop(struct fake_remote *f)
 {
-	while (f->n > 0) {
-		char id[40];
-		snprintf(id, sizeof(id), "%s", f->sandboxes[0].id);
-		drop(f, &f->sandboxes[0]);
-		fake_remote_end(f, id);
-	}
+	fake_remote_expire(f);
 	sba_http_server_close(f->server);
 	for (size_t i = 0; i < FAKE_RUNS; i++) {
 		struct fake_run *r = &f->runs[i];

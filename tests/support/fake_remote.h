@@ -26,6 +26,7 @@ struct fake_sandbox {
 struct fake_run {
 	bool used, ended;
 	bool left;    /* its stream was given up */
+	bool gone;    /* with its sandbox: nobody hears how it ended */
 	char tag[64]; /* "": none */
 	char sandbox[40];
 	pid_t pid;
@@ -53,6 +54,8 @@ void fake_remote_start(struct fake_remote *f, const char *home);
 /* Ends all that still runs. */
 void fake_remote_stop(struct fake_remote *f);
 size_t fake_remote_count(struct fake_remote *f);
+/* The time of all its sandboxes is over. */
+void fake_remote_expire(struct fake_remote *f);
 
 /* ---- fake_remote_run.c ---- */
 

@@ -137,20 +137,24 @@ static void take(struct stream *s, int which)
 		close_fd(fd);
 }
 
-/* Both streams first, then its end: as Go's programs wait. */
-static void end_of(struct stream *s)
+/* Both streams first, then its end: as Go's programs wait. False: the sandbox took it along. */
+static bool end_of(struct stream *s)
 {
 	int status = 0;
 	waitpid(s->run->pid, &status, 0);
 	pthread_mutex_lock(&s->fake->lock);
 	s->run->ended = true;
+	s->over = s->run->gone;
 	close_fd(&s->run->in);
 	pthread_mutex_unlock(&s->fake->lock);
+	if (s->over)
+		return false;
 	if (s->connect)
 		say_end_connect(s, status);
 	else
 		say_end_execd(s, status);
 	s->over = true;
+	return true;
 }
 
 static void ping(struct stream *s)
@@ -168,7 +172,8 @@ static ssize_t stream_read(void *user, char *buf, size_t size, int stop_fd)
 				      { s->run->err, POLLIN, 0 },
 				      { stop_fd, POLLIN, 0 } };
 		if (s->run->out < 0 && s->run->err < 0) {
-			end_of(s);
+			if (!end_of(s))
+				return -1;
 			continue;
 		}
 		int n = poll(p, 3, s->ping_s * 1000);
@@ -317,8 +322,11 @@ void fake_remote_end(struct fake_remote *f, const char *sandbox)
 {
 	bool any = false;
 	pthread_mutex_lock(&f->lock);
-	for (size_t i = 0; i < FAKE_RUNS; i++)
-		any = any || (f->runs[i].used && !strcmp(f->runs[i].sandbox, sandbox));
+	for (size_t i = 0; i < FAKE_RUNS; i++) {
+		struct fake_run *r = &f->runs[i];
+		r->gone = r->gone || (r->used && !strcmp(r->sandbox, sandbox));
+		any = any || (r->used && r->gone);
+	}
 	pthread_mutex_unlock(&f->lock);
 	if (any)
 		kill_marked(sandbox);

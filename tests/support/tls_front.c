@@ -144,14 +144,22 @@ static void carry(struct tls_front *t, SSL *ssl, int outer, int inner)
 		SSL_shutdown(ssl);
 }
 
-static void serve(struct tls_front *t, int outer)
+static int reach(const struct tls_front *t, int inner)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)t->o.behind) };
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	memcpy(sa.sun_path, t->path, sizeof(sa.sun_path));
-	int inner = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return t->o.behind ? connect(inner, (struct sockaddr *)&in, sizeof(in))
+			   : connect(inner, (struct sockaddr *)&sa, sizeof(sa));
+}
+
+static void serve(struct tls_front *t, int outer)
+{
+	int inner = socket(t->o.behind ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	SSL *ssl = SSL_new(t->ctx);
 	SSL_set_fd(ssl, outer);
-	if (SSL_accept(ssl) == 1 && connect(inner, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+	if (SSL_accept(ssl) == 1 && reach(t, inner) == 0)
 		carry(t, ssl, outer, inner);
 	SSL_free(ssl);
 	close(inner);
@@ -193,7 +201,7 @@ struct tls_front *tls_front_start(const struct tls_front_options *o)
 {
 	struct tls_front *t = calloc(1, sizeof(*t));
 	t->o = *o;
-	snprintf(t->path, sizeof(t->path), "%s", o->socket_path);
+	snprintf(t->path, sizeof(t->path), "%s", o->socket_path ? o->socket_path : "");
 	test_folder(t->dir, sizeof(t->dir), "tls-front");
 	make_identity(t);
 	listen_somewhere(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts TLS in front of a unix socket, on a loopback port: one connection at a
+ * Puts TLS in front of a unix socket or a port, on a loopback port: one connection at a
  * time, half-close carried through in both directions.
  */
 #ifndef SBA_TEST_TLS_FRONT_H
@@ -11,7 +11,8 @@
 struct tls_front;
 
 struct tls_front_options {
-	const char *socket_path; /* what is behind */
+	const char *socket_path; /* what is behind; NULL: */
+	int behind;              /* a port of loopback */
 	bool ask_certificate;    /* refuse clients without one of our authority's */
 	bool no_goodbye;         /* end without close_notify: cut off */
 };

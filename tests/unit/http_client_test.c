@@ -12,6 +12,8 @@
 #include "base/limits.h"
 #include "http/http.h"
 
+#include <errno.h>
+
 #define OK_HEAD(length) "HTTP/1.1 200 OK\r\nContent-Length: " length "\r\nX-Tag: yes\r\n\r\n"
 #define CHUNKED         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -433,6 +435,8 @@ static void certificates_are_verified(void **state)
 	assert_int_equal(ask_tls("127.0.0.1", true, &err), 0);
 	assert_int_equal(ask_tls("127.0.0.1", false, &err), SBA_ECONNECT);
 	assert_non_null(strstr(err.text, "certificate"));
+	assert_int_equal(err.sys_errno, EKEYREJECTED);
+	assert_non_null(strstr(err.hint, "ca_file"));
 	assert_int_equal(ask_tls("localhost", true, &err), SBA_ECONNECT);
 }
 

@@ -392,10 +392,69 @@ static void what_only_looks_like_a_record_passes(void **state)
 	}
 }
 
+/* ---- hosts ---- */
+
+static void each_sandbox_of_e2b_has_a_host_of_the_domain_that_was_said(void **state)
+{
+	static const struct {
+		const char *url, *sandbox_url, *domain, *base;
+	} cases[] = {
+		{ NULL, NULL, NULL, "https://49983-i1.e2b.app" },
+		{ NULL, NULL, "", "https://49983-i1.e2b.app" },
+		{ NULL, NULL, "eu.e2b.test", "https://49983-i1.eu.e2b.test" },
+		{ "https://api.sbx.test:8443", NULL, NULL, "https://49983-i1.sbx.test:8443" },
+		{ "https://api.sbx.test/v9/", NULL, NULL, "https://49983-i1.sbx.test" },
+		{ "https://api.sbx.test", NULL, "other.test", "https://49983-i1.other.test" },
+		{ "http://127.0.0.1:1", "http://127.0.0.1:2/", "x.test", "http://127.0.0.1:2" },
+	};
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(cases); i++) {
+		const struct sba_remote_options o = { .url = cases[i].url,
+						      .sandbox_url = cases[i].sandbox_url };
+		SBA_JSON json_t *marks = json_object();
+		SBA_JSON json_t *said =
+			json_pack("{s:s, s:s, s:s*}", "envdVersion", "0.6.13", "envdAccessToken",
+				  "t", "domain", cases[i].domain);
+		struct sba_remote *r = NULL;
+		struct sba_remote_box *b = NULL;
+		struct sba_error err = { 0 };
+		assert_int_equal(sba_remote_open("e2b", &o, &r, &err), 0);
+		assert_int_equal(sba_remote_box_new(r, "i1", marks, &b, &err), 0);
+		assert_int_equal(sba_e2b_take_way(b, said, &err), 0);
+		assert_string_equal(b->base, cases[i].base);
+		assert_string_equal(b->headers.v[0], "E2b-Sandbox-Id: i1");
+		assert_string_equal(b->secret, "X-Access-Token: t");
+		sba_remote_box_free(b);
+		sba_remote_close(r);
+	}
+}
+
+static void a_domain_that_would_be_more_than_a_host_is_refused(void **state)
+{
+	static const char *const domains[] = { "a.test/x?y", "u@a.test", "a.test\r\nX: 1",
+					       "a test" };
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(domains); i++) {
+		SBA_JSON json_t *marks = json_object();
+		SBA_JSON json_t *said =
+			json_pack("{s:s, s:s}", "envdVersion", "0.6.13", "domain", domains[i]);
+		struct sba_remote *r = NULL;
+		struct sba_remote_box *b = NULL;
+		assert_int_equal(sba_remote_open("e2b", NULL, &r, NULL), 0);
+		assert_int_equal(sba_remote_box_new(r, "i1", marks, &b, NULL), 0);
+		int rc = sba_e2b_take_way(b, said, NULL);
+		assert_true(rc < 0 || !strcmp(b->base, "https://49983-i1.a.test"));
+		sba_remote_box_free(b);
+		sba_remote_close(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(recorded_streams_of_envd_are_understood_however_they_are_cut),
+		cmocka_unit_test(each_sandbox_of_e2b_has_a_host_of_the_domain_that_was_said),
+		cmocka_unit_test(a_domain_that_would_be_more_than_a_host_is_refused),
 		cmocka_unit_test(a_good_end_is_one_without_a_number),
 		cmocka_unit_test(an_error_at_the_end_of_a_stream_is_one_of_ours),
 		cmocka_unit_test(a_signal_is_told_from_a_status),
