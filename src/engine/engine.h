@@ -121,12 +121,13 @@ struct sba_exec_spec {
 	const char *user;
 	const char *workdir;
 	bool no_stdin; /* do not attach stdin */
+	bool tty;      /* a terminal of the engine's: all that comes is SBA_EXEC_STDOUT */
 };
 
 struct sba_exec;
 
-/* Creates and starts an exec and hands out its raw stream (never a tty: a
- * terminal is the guest's). SBA_EBROKEN: the container does not run. */
+/* Creates and starts an exec and hands out its raw stream. SBA_EBROKEN: the container
+ * does not run. */
 int sba_exec_open(struct sba_engine *e, const struct sba_exec_spec *spec, struct sba_until until,
 		  struct sba_exec **ret, struct sba_error *err) SBA_MUST_CHECK;
 
@@ -162,9 +163,19 @@ bool sba_exec_wants_write(const struct sba_exec *x);
  * text on stdout with 126 or 127: sba_exec_runtime_error() tells it. */
 int sba_exec_exit_code(struct sba_exec *x, struct sba_until until, int *ret,
 		       struct sba_error *err) SBA_MUST_CHECK;
+/* One look while the stream is silent, which tells neither of an end that others hold it
+ * open after nor always of the container's: 1 and the exit code, 0 while it runs;
+ * SBA_EBROKEN: the container died. */
+int sba_exec_look(struct sba_exec *x, struct sba_until until, int *ret,
+		  struct sba_error *err) SBA_MUST_CHECK;
+/* The size of its terminal. */
+int sba_exec_resize(struct sba_exec *x, unsigned rows, unsigned columns, struct sba_until until,
+		    struct sba_error *err) SBA_MUST_CHECK;
 /* With the whole stdout of an exec that ended with `code`: true if it is the
  * runtime's own error text and not the program's output. */
 bool sba_exec_runtime_error(int code, const char *out, size_t len);
+/* With the beginning of it: whether it may become such a text. */
+bool sba_exec_runtime_words(const char *out, size_t len);
 void sba_exec_close(struct sba_exec *x);
 /* Whether an exec, by its id (NULL: none), runs: one that was never started does not. True
  * where the engine does not answer until then. */

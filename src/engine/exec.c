@@ -51,8 +51,8 @@ static json_t *exec_body(const struct sba_exec_spec *spec)
 	if (!argv || !env)
 		return NULL;
 	return json_pack("{s:b,s:b,s:b,s:b,s:O,s:O,s:s*,s:s*}", "AttachStdin", !spec->no_stdin,
-			 "AttachStdout", 1, "AttachStderr", 1, "Tty", 0, "Cmd", argv, "Env", env,
-			 "User", spec->user, "WorkingDir", spec->workdir);
+			 "AttachStdout", 1, "AttachStderr", 1, "Tty", spec->tty, "Cmd", argv, "Env",
+			 env, "User", spec->user, "WorkingDir", spec->workdir);
 }
 
 /* 409: the container is stopped or paused; Podman says 500 and so. Podman looks the user
@@ -118,7 +118,7 @@ static int begin_stream(struct sba_exec *x, const char *path, const json_t *json
 static int start_exec(struct sba_exec *x, struct sba_until until, struct sba_error *err)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
-	SBA_JSON json_t *json = json_pack("{s:b,s:b}", "Detach", 0, "Tty", 0);
+	SBA_JSON json_t *json = json_pack("{s:b,s:b}", "Detach", 0, "Tty", x->raw);
 	sba_buf_puts(&path, "/exec/");
 	sba_buf_put_url(&path, x->id);
 	sba_buf_puts(&path, "/start");
@@ -161,6 +161,7 @@ int sba_exec_open(struct sba_engine *e, const struct sba_exec_spec *spec, struct
 	struct sba_exec *x = new_exec(e, spec->container, "exec in");
 	if (!x)
 		return sba_fail_nomem(err);
+	x->raw = spec->tty;
 	int rc = check_spec(x, spec, &why);
 	if (rc == 0)
 		rc = create_exec(x, spec, until, &why);
@@ -292,11 +293,12 @@ static ssize_t decode(struct sba_exec *x, enum sba_exec_stream *stream, const ch
 {
 	struct sba_wire *w = x->wire;
 	while (w->len > 0) {
-		int type;
-		size_t len;
-		const char *payload;
-		ssize_t n = sba_frames_feed(&x->frames, w->room.data + w->at, w->len, &type,
-					    &payload, &len, err);
+		int type = SBA_EXEC_STDOUT;
+		size_t len = w->len;
+		const char *payload = w->room.data + w->at;
+		ssize_t n = x->raw ? (ssize_t)len
+				   : sba_frames_feed(&x->frames, w->room.data + w->at, w->len,
+						     &type, &payload, &len, err);
 		if (n < 0)
 			return n;
 		sba_wire_consume(w, (size_t)n);

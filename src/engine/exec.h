@@ -18,6 +18,7 @@ struct sba_exec {
 	char tried[160];
 	struct sba_frames frames;
 	struct sba_buf engine_error;
+	bool raw; /* of a terminal: no frames */
 	bool ended;
 	bool deaf;            /* the reader of stdin is gone: input is swallowed */
 	struct sba_buf queue; /* stdin not yet sent, from queue_at on */

@@ -71,11 +71,12 @@ static int poll_code(struct sba_exec *x, const char *path, struct sba_until unti
 	}
 }
 
-static int put_exec_path(struct sba_buf *path, const char *id, struct sba_error *err)
+static int put_exec_path(struct sba_buf *path, const char *id, const char *end,
+			 struct sba_error *err)
 {
 	sba_buf_puts(path, "/exec/");
 	sba_buf_put_url(path, id);
-	sba_buf_puts(path, "/json");
+	sba_buf_puts(path, end);
 	return sba_buf_check(path, "the request's path", err);
 }
 
@@ -91,7 +92,7 @@ int sba_exec_exit_code(struct sba_exec *x, struct sba_until until, int *ret, str
 	struct sba_error why;
 	int code = 0;
 	until = sba_engine_limit(x->e, until);
-	int rc = put_exec_path(&path, x->id, &why);
+	int rc = put_exec_path(&path, x->id, "/json", &why);
 	if (rc == 0)
 		rc = poll_code(x, path.data, until, &code, &why);
 	if (rc >= 0 && suspicious(code))
@@ -105,12 +106,36 @@ int sba_exec_exit_code(struct sba_exec *x, struct sba_until until, int *ret, str
 	return 0;
 }
 
+int sba_exec_look(struct sba_exec *x, struct sba_until until, int *ret, struct sba_error *err)
+{
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	int code = 0;
+	int rc = put_exec_path(&path, x->id, "/json", err);
+	if (rc == 0)
+		rc = inspect_exec(x, path.data, until, &code, err);
+	int died = rc == 0 || (rc == 1 && suspicious(code)) ? check_container(x, until, err) : 0;
+	if (rc == 1 && died == 0)
+		*ret = code;
+	return died < 0 ? died : rc;
+}
+
+int sba_exec_resize(struct sba_exec *x, unsigned rows, unsigned columns, struct sba_until until,
+		    struct sba_error *err)
+{
+	char size[64];
+	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
+	snprintf(size, sizeof(size), "/resize?h=%u&w=%u", rows, columns);
+	int rc = put_exec_path(&path, x->id, size, err);
+	struct sba_request r = { .method = "POST", .path = path.data, .tried = x->tried };
+	return rc == 0 ? sba_engine_call(x->e, &r, until, NULL, err) : rc;
+}
+
 /* 409: its container is gone. */
 bool sba_exec_runs(struct sba_engine *e, const char *id, struct sba_until until)
 {
 	SBA_BUF struct sba_buf path = SBA_BUF_INIT(SBA_KIB);
 	SBA_JSON json_t *j = NULL;
-	if (!id || put_exec_path(&path, id, NULL) < 0)
+	if (!id || put_exec_path(&path, id, "/json", NULL) < 0)
 		return false;
 	struct sba_request r = { .method = "GET", .path = path.data, .tried = "inspect exec" };
 	int rc = sba_engine_call(e, &r, until, &j, NULL);
@@ -119,13 +144,25 @@ bool sba_exec_runs(struct sba_engine *e, const char *id, struct sba_until until)
 	return rc < 0 || sba_json_bool(j, "Running", true);
 }
 
+/* How runtimes begin what they say in place of the command's output. */
+static const char *const marks[] = {
+	"OCI runtime exec failed:", "unable to find user ", "unable to find group ",
+	"Error: Exec command ",     "exec failed: ",        "OCI runtime error:",
+	"Error: runc: exec failed", "Error: crun: ", /* Podman 4.3 to 5.4, on stderr */
+};
+
+bool sba_exec_runtime_words(const char *out, size_t len)
+{
+	for (size_t i = 0; len <= SBA_EXEC_OOB_TEXT_MAX && i < SBA_ARRAY_LEN(marks); i++) {
+		size_t n = strlen(marks[i]);
+		if (memcmp(out, marks[i], len < n ? len : n) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool sba_exec_runtime_error(int code, const char *out, size_t len)
 {
-	static const char *const marks[] = {
-		"OCI runtime exec failed:", "unable to find user ", "unable to find group ",
-		"Error: Exec command ",     "exec failed: ",        "OCI runtime error:",
-		"Error: runc: exec failed", "Error: crun: ", /* Podman 4.3 to 5.4, on stderr */
-	};
 	if ((code != 126 && code != 127) || len > SBA_EXEC_OOB_TEXT_MAX)
 		return false;
 	for (size_t i = 0; i < SBA_ARRAY_LEN(marks); i++) {
