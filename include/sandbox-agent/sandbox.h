@@ -65,6 +65,14 @@ SBA_API int sba_sandbox_create(struct sba_engine *e, const struct sba_sandbox_op
  * SBA_ENOTFOUND names the nearest. SBA_EREFUSED: not ours. */
 SBA_API int sba_sandbox_open(struct sba_engine *e, const char *prefix, const char *name,
 			     struct sba_sandbox **ret, struct sba_error *err);
+/* Borrows a container that is not ours, by its name or id; e is lent and outlives the
+ * handle. Commands go by the engine's own exec, files by commands inside (sh, cat, tar).
+ * Capabilities: stdin, tty, signal, user, trees; a deadline, a cancel, a signal need a
+ * shell inside, and reach what has kept the command's environment. There is no lease: what
+ * runs goes on when this program dies. It is never removed: SBA_EREFUSED. SBA_ENOTFOUND.
+ * SBA_EBROKEN: it does not run. SBA_EREFUSED: a container of a sandbox. */
+SBA_API int sba_sandbox_open_container(struct sba_engine *e, const char *name,
+				       struct sba_sandbox **ret, struct sba_error *err);
 /* Lets go of the handle; the sandbox lives on. Its processes, turns, agents and
  * ports must have been freed before; what they started is ended, detached commands
  * excepted. */
