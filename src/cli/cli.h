@@ -400,6 +400,15 @@ void cli_term_winch_drain(int fd);
 int cli_begin(struct cli *cli, struct sba_error *err);
 int cli_engine(struct cli *cli, struct sba_error *err);
 int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, struct sba_error *err);
+/* The same for commands with --container, which an error's hint may tell of. */
+#define CLI_CONTAINER_OPTION(field)                                                                \
+	{                                                                                          \
+		"container", 0, CLI_FLAG, NULL, "NAME is a container that is not ours", field, 0   \
+	}
+int cli_sandbox_or_container(struct cli *cli, const char *name, bool container,
+			     struct sba_sandbox **ret, struct sba_error *err);
+/* Whether it is one. */
+bool cli_is_container(const struct sba_sandbox *s);
 /* CVE-2024-21626: a leaked descriptor let a container out. */
 #define CLI_RUNC_OLD                                                                               \
 	"%s is older than 1.1.12 (CVE-2024-21626), unless your distribution patched it: update "   \
@@ -765,7 +774,7 @@ void cli_sink_cut(struct cli_sink *s, int64_t limit);
 void cli_sink_end(struct cli_sink *s);
 
 struct cli_exec {
-	bool interactive, tty, detach, signal_others;
+	bool interactive, tty, detach, signal_others, container;
 	struct cli_list env, env_file;
 	const char *workdir, *user;
 	int64_t timeout, max_output;

@@ -86,6 +86,38 @@ int cli_sandbox(struct cli *cli, const char *name, struct sba_sandbox **ret, str
 	return rc;
 }
 
+/* A container of exactly that name is most likely what was meant. */
+static void hint_container(struct cli *cli, const char *name, struct sba_error *err)
+{
+	struct sba_sandbox *s = NULL;
+	struct sba_error why;
+	int rc = sba_sandbox_open_container(cli->engine, name, &s, &why);
+	if (rc == 0 && !strcmp(sba_sandbox_info(s)->name, name))
+		snprintf(err->hint, sizeof(err->hint),
+			 "a container has this name, which is not ours; to use it as it is:  "
+			 "--container %s",
+			 name);
+	sba_sandbox_close(s);
+}
+
+int cli_sandbox_or_container(struct cli *cli, const char *name, bool container,
+			     struct sba_sandbox **ret, struct sba_error *err)
+{
+	if (container) {
+		int rc = cli_engine(cli, err);
+		return rc == 0 ? sba_sandbox_open_container(cli->engine, name, ret, err) : rc;
+	}
+	int rc = cli_sandbox(cli, name, ret, err);
+	if (rc == SBA_ENOTFOUND && !cli_remote_prefix(name) && !strstr(err->text, " is gone"))
+		hint_container(cli, name, err);
+	return rc;
+}
+
+bool cli_is_container(const struct sba_sandbox *s)
+{
+	return !strcmp(sba_sandbox_backend(s), "container");
+}
+
 bool cli_runc_is_old(const struct sba_engine_info *i)
 {
 	int major, minor, patch;

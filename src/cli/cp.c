@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 struct cp_options {
-	bool no_clobber, gitignore, set_id;
+	bool no_clobber, gitignore, set_id, container;
 	struct cli_list exclude;
 	int64_t max_size, max_files, timeout;
 };
@@ -29,6 +29,7 @@ static const struct cli_option cp_options[] = {
 	  FIELD(max_files), 1 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "for all of it (transfer_timeout: 5m)",
 	  FIELD(timeout), 0 },
+	CLI_CONTAINER_OPTION(FIELD(container)),
 	{ 0 },
 };
 
@@ -293,7 +294,8 @@ static void record(struct copy *c, const struct sba_transfer_report *r, const st
 static int transfer(struct copy *c, struct sba_transfer_report *report, struct sba_error *err)
 {
 	struct side *inside = c->from->name ? c->from : c->to;
-	int rc = cli_sandbox(c->cli, inside->name, &c->sandbox, err);
+	int rc = cli_sandbox_or_container(c->cli, inside->name, c->options->container, &c->sandbox,
+					  err);
 	if (rc == 0)
 		rc = cli_inside_settle(c->sandbox, inside->given, &inside->path, err);
 	if (rc == 0)

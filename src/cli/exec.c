@@ -27,6 +27,7 @@ static const struct cli_option exec_options[] = {
 	  0 },
 	{ "signal-others", 0, CLI_FLAG, NULL, "may signal what other commands started",
 	  FIELD(signal_others), 0 },
+	CLI_CONTAINER_OPTION(FIELD(container)),
 	{ "timeout", 0, CLI_DURATION, "TIME", "then it is ended (60s; with -t or -d none; 0: none)",
 	  FIELD(timeout), 0 },
 	{ "max-output", 0, CLI_SIZE, "SIZE", "shows so much of it, drops the rest (all)",
@@ -39,6 +40,7 @@ struct session {
 	struct cli *cli;
 	struct sba_sandbox *box;
 	struct sba_process *process;
+	const char *kind; /* "sandbox", "container" */
 	const char *name, *command, *user, *workdir;
 	int64_t timeout_ms, max_output;
 	bool stdin_open, cut;
@@ -171,26 +173,25 @@ static int status_of(const struct sba_exit *e)
 static int explain(struct session *s, const struct sba_exit *e)
 {
 	char text[SBA_ERROR_TEXT_MAX], after[32];
-	const char *name = s->name, *command = s->command;
+	const char *kind = s->kind, *name = s->name, *command = s->command;
 	int status = status_of(e);
 	switch (e->kind) {
 	case SBA_TIMED_OUT:
 		cli_time(s->timeout_ms, after, sizeof(after));
-		snprintf(text, sizeof(text),
-			 "'%s' in sandbox '%s' did not end within %s; it was ended", command, name,
-			 after);
+		snprintf(text, sizeof(text), "'%s' in %s '%s' did not end within %s; it was ended",
+			 command, kind, name, after);
 		return told(s, status, SBA_ETIMEOUT,
 			    "--timeout TIME gives it longer, 0 as long as it likes", text);
 	case SBA_NOT_FOUND:
-		snprintf(text, sizeof(text), "sandbox '%s' has no command '%s'", name, command);
+		snprintf(text, sizeof(text), "%s '%s' has no command '%s'", kind, name, command);
 		return told(s, status, SBA_ENOTFOUND, NULL, text);
 	case SBA_CANNOT_RUN:
-		snprintf(text, sizeof(text), "cannot run '%s' in sandbox '%s': %s", command, name,
+		snprintf(text, sizeof(text), "cannot run '%s' in %s '%s': %s", command, kind, name,
 			 e->number ? strerror(e->number) : "not executable");
 		return told(s, status, SBA_EREFUSED, NULL, text);
 	case SBA_NO_WORKDIR:
-		snprintf(text, sizeof(text), "sandbox '%s': cannot enter the folder '%s': %s", name,
-			 s->workdir ? s->workdir : "of the image", strerror(e->number));
+		snprintf(text, sizeof(text), "%s '%s': cannot enter the folder '%s': %s", kind,
+			 name, s->workdir ? s->workdir : "of the image", strerror(e->number));
 		return told(s, status, SBA_ENOTFOUND, NULL, text);
 	case SBA_NO_PROCESS:
 		snprintf(text, sizeof(text), "sandbox '%s' has no room for one more process", name);
@@ -233,7 +234,7 @@ static int report(struct session *s, const struct sba_error *err)
 	struct sba_error told = *err;
 	if (s->user && cli_unknown_user(err))
 		cli_fail(&told, SBA_ENOTFOUND, "a number needs no name, as in -u 1000",
-			 "sandbox '%s' has no user '%s'", s->name, s->user);
+			 "%s '%s' has no user '%s'", s->kind, s->name, s->user);
 	return cli_report(s->cli, &told);
 }
 
@@ -387,6 +388,7 @@ static int in_sandbox(struct cli *cli, struct sba_sandbox *box, const struct cli
 	s->sink.cli = cli;
 	s->max_output = o->max_output;
 	s->box = box;
+	s->kind = cli_is_container(box) ? "container" : "sandbox";
 	s->name = sba_sandbox_info(box)->name;
 	s->command = argv[0];
 	s->user = o->user;
@@ -416,6 +418,7 @@ int cli_exec_attach(struct cli *cli, struct sba_sandbox *box, struct sba_process
 		return EXIT_FAILURE;
 	s->cli = s->sink.cli = cli;
 	s->box = box;
+	s->kind = cli_is_container(box) ? "container" : "sandbox";
 	s->name = sba_sandbox_info(box)->name;
 	s->command = command;
 	s->process = p;
@@ -436,6 +439,23 @@ static void tell_refusal(void *user, const struct sba_connection *c)
 		fprintf(stderr, "%s\n", shown);
 }
 
+/* What a sandbox of ours would promise. */
+static void tell_lacks(struct cli *cli, const char *name)
+{
+	cli_note(cli,
+		 "container '%s' is not ours: its commands go on if this program dies; no "
+		 "keepalive, no ports, no model",
+		 name);
+}
+
+static void put_start(const char *name, bool container)
+{
+	json_t *j = json_pack("{s:i, s:s, s:s}", "v", 1, "type", "start", "sandbox", name);
+	if (j && container)
+		json_object_set_new(j, "container", json_true());
+	cli_json_line(j);
+}
+
 int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
 		 const char *const *argv)
 {
@@ -443,19 +463,22 @@ int cli_exec_run(struct cli *cli, const char *name, const struct cli_exec *o,
 	struct sba_error err;
 	if (o->tty && o->interactive && !isatty(STDIN_FILENO))
 		return cli_usage(cli, "leave -t out", "-it: stdin is no terminal");
-	int rc = cli_sandbox(cli, name, &box, &err);
+	int rc = cli_sandbox_or_container(cli, name, o->container, &box, &err);
 	if (rc < 0)
 		return cli_signals_caught() ? cli_signals_exit(cli, 1, "nothing was begun")
 					    : cli_report(cli, &err);
 	if (cli->json)
-		cli_json_line(json_pack("{s:i, s:s, s:s}", "v", 1, "type", "start", "sandbox",
-					sba_sandbox_info(box)->name));
+		put_start(sba_sandbox_info(box)->name, o->container);
+	if (o->container)
+		tell_lacks(cli, sba_sandbox_info(box)->name);
 	struct sba_observer refusals = { .connection = tell_refusal, .user = cli };
 	if (cli->verbose && !cli->json && !o->tty)
 		sba_sandbox_observe(box, &refusals);
 	int status = in_sandbox(cli, box, o, argv);
 	sba_sandbox_close(box);
-	return cli_signals_exit(cli, status, "the command was ended, the sandbox lives on");
+	return cli_signals_exit(cli, status,
+				o->container ? "the command was ended, the container lives on"
+					     : "the command was ended, the sandbox lives on");
 }
 
 static int exec_command(struct cli *cli, const void *options, const struct cli_args *args)
@@ -473,7 +496,10 @@ const struct cli_command cli_command_exec = {
 	.more = "Its exit status becomes ours; 125 is a failure of ours, 124 its deadline,\n"
 		"126 cannot be run, 127 not found, 1 if what reads our output has gone away.\n"
 		"A command can signal its own processes only (kill: not permitted);\n"
-		"--signal-others lets it reach those of other commands, as `shell` may.",
+		"--signal-others lets it reach those of other commands, as `shell` may.\n"
+		"With --container NAME is one that something else made, used as it is: by the\n"
+		"engine's own exec. Its deadline needs a shell inside, and its commands go on if\n"
+		"this program dies.",
 	.example = "sandbox-agent exec calm-fox -w /workspace -- git status",
 	.tables = { exec_options },
 	.options_size = sizeof(struct cli_exec),

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 
 struct read_options {
+	bool container;
 	int64_t timeout;
 };
 
 static const struct cli_option read_options[] = {
 	{ "timeout", 0, CLI_DURATION, "TIME", "for all of it (transfer_timeout: 5m)",
 	  offsetof(struct read_options, timeout), 0 },
+	CLI_CONTAINER_OPTION(offsetof(struct read_options, container)),
 	{ 0 },
 };
 
@@ -21,7 +23,8 @@ static int read_file(struct cli *cli, const void *options, const struct cli_args
 	struct sba_sandbox *s = NULL;
 	struct sba_error err;
 	CLI_FREE char *path = cli_inside_path(args->v[1]);
-	int rc = path ? cli_sandbox(cli, args->v[0], &s, &err) : cli_fail_nomem(&err);
+	int rc = path ? cli_sandbox_or_container(cli, args->v[0], o->container, &s, &err)
+		      : cli_fail_nomem(&err);
 	if (rc == 0)
 		rc = cli_inside_settle(s, args->v[1], &path, &err);
 	if (rc == 0)

@@ -11,6 +11,7 @@ static const struct cli_option shell_options[] = {
 	  offsetof(struct cli_exec, workdir), 0 },
 	{ "env", 'e', CLI_LIST, "K=V", "a variable; K alone passes ours on",
 	  offsetof(struct cli_exec, env), 0 },
+	CLI_CONTAINER_OPTION(offsetof(struct cli_exec, container)),
 	{ 0 },
 };
 

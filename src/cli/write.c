@@ -10,6 +10,7 @@
 struct write_options {
 	const char *mode, *owner;
 	int64_t timeout;
+	bool container;
 };
 #define FIELD(f) offsetof(struct write_options, f)
 
@@ -20,6 +21,7 @@ static const struct cli_option write_options[] = {
 	  FIELD(owner), 0 },
 	{ "timeout", 0, CLI_DURATION, "TIME", "for all of it (transfer_timeout: 5m)",
 	  FIELD(timeout), 0 },
+	CLI_CONTAINER_OPTION(FIELD(container)),
 	{ 0 },
 };
 
@@ -49,7 +51,7 @@ static int write_file(struct cli *cli, const void *options, const struct cli_arg
 	int rc = path ? parse_mode(o->mode, &w, &err) : cli_fail_nomem(&err);
 	if (rc < 0)
 		return cli_report(cli, &err);
-	rc = cli_sandbox(cli, args->v[0], &s, &err);
+	rc = cli_sandbox_or_container(cli, args->v[0], o->container, &s, &err);
 	if (rc == 0)
 		rc = cli_inside_settle(s, args->v[1], &path, &err);
 	if (rc == 0)
