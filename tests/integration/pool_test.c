@@ -8,6 +8,7 @@
 
 #include "support/live.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #define LABEL "io.sandbox-agent."
+
+enum { COMMAND_LINE_MAX = 1 << 20 };
 
 static struct sba_sandbox_options kind(void)
 {
@@ -528,12 +531,33 @@ static bool two_are_ready(void *user)
 	return ready() == 2;
 }
 
+/* What fills again outlives the command that began it, and is known by its --config. */
+static bool nobody_fills(void *user)
+{
+	const char *config = user;
+	bool found = false;
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	assert_non_null(dir);
+	while (!found && (entry = readdir(dir)) != NULL) {
+		char path[300];
+		struct sba_buf line = SBA_BUF_INIT(COMMAND_LINE_MAX);
+		snprintf(path, sizeof(path), "/proc/%s/cmdline", entry->d_name);
+		found = sba_read_file(path, COMMAND_LINE_MAX, &line, NULL) == 0 && line.len > 0 &&
+			memmem(line.data, line.len, config, strlen(config));
+		sba_buf_fini(&line);
+	}
+	closedir(dir);
+	return !found;
+}
+
 static void what_the_configuration_wants_is_filled_again_after_a_claim(void **state)
 {
 	(void)state;
 	LIVE_CHILD fill_all, up, other;
 	char text[512];
-	const char *path = live_path("config.json");
+	char path[128];
+	snprintf(path, sizeof(path), "%s", live_path("config.json"));
 	snprintf(text, sizeof(text),
 		 "{\"offline\": true, \"image\": \"%s\", \"pool\": {\"mine\": "
 		 "{\"agent\": \"claude\", \"count\": 2}}}",
@@ -554,6 +578,7 @@ static void what_the_configuration_wants_is_filled_again_after_a_claim(void **st
 	assert_int_equal(sba_sandbox_open(live.engine, live.prefix, "other", &s, NULL), 0);
 	assert_string_equal(sba_sandbox_info(s)->pool, "");
 	live_remove(s);
+	live_await(nobody_fills, path, 60000);
 	drain(2);
 }
 

@@ -190,7 +190,8 @@ static void drop_image(const struct registry *r)
 {
 	struct sba_error ignored;
 	SBA_JSON json_t *list = NULL;
-	if (sba_image_list(live.engine, repository_of(r), sba_until_in(30000), &list, &ignored) < 0)
+	if (!live.engine ||
+	    sba_image_list(live.engine, repository_of(r), sba_until_in(30000), &list, &ignored) < 0)
 		return;
 	size_t i, n;
 	json_t *image, *name;
