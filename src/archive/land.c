@@ -104,6 +104,17 @@ static const char *name_of(const struct landing *l)
 	return *l->rel ? l->rel : l->options.source_name;
 }
 
+static int no_place(const struct landing *l, int e, struct sba_error *err)
+{
+	int rc = sba_fail_errno(err, e == ENOMEM ? SBA_ENOMEM : SBA_EIO, e, "create '%s'",
+				*l->rel ? l->rel : l->options.dest);
+	if (e == EACCES || e == EPERM)
+		return sba_hint(err, rc, "choose a folder that you may write in");
+	if (e == EROFS || e == ENOSPC || e == EDQUOT)
+		return sba_hint(err, rc, "choose a folder of another file system");
+	return rc;
+}
+
 /* What creating has answered: a reason to refuse the entry, or a failure. */
 static int not_created(struct landing *l, struct archive_entry *entry, int e, struct sba_error *err)
 {
@@ -119,8 +130,7 @@ static int not_created(struct landing *l, struct archive_entry *entry, int e, st
 	case E2BIG:
 		return sba_fail(err, SBA_ELIMIT, "too many directories");
 	default:
-		return sba_fail_errno(err, e == ENOMEM ? SBA_ENOMEM : SBA_EIO, e, "create '%s'",
-				      *l->rel ? l->rel : l->options.dest);
+		return no_place(l, e, err);
 	}
 }
 

@@ -77,14 +77,25 @@ static void unload(struct sending *j)
 	sba_repack_free(sba_move(&j->repack));
 }
 
+/* Where it could go instead. */
+static int hint_elsewhere(const struct sending *j, int rc, struct sba_error *err)
+{
+	return sba_hint(err, rc, "the sandbox's user may write in %s and /tmp",
+			sba_sandbox_workdir(j->s));
+}
+
 /* What the guest unpacks is its user's. */
 static int check_guests_way(const struct sending *j, struct sba_error *err)
 {
-	if (j->other)
-		return sba_fail(err, SBA_EREFUSED,
-				"'%s': only the engine reaches it, for the sandbox's user may not "
-				"write there",
-				j->folder);
+	if (j->other) {
+		int rc = sba_fail(err, SBA_EREFUSED,
+				  "'%s' is mounted, and the sandbox's user may not write there",
+				  j->folder);
+		return sba_hint(err, rc,
+				"let him write there, by the folder's owner and mode on the host, "
+				"or choose %s or /tmp",
+				sba_sandbox_workdir(j->s));
+	}
 	if (j->cargo->set_owner)
 		return sba_fail(err, SBA_EUNSUPPORTED,
 				"'%s' is mounted: what comes is its user's, nobody else's",
@@ -170,11 +181,19 @@ static int open_other(struct sending *j, struct sba_error *err)
 	if (rc < 0)
 		return rc;
 	rc = open_stage(j, j->other, true, &why);
-	if (rc == SBA_EPERM)
-		return sba_fail_errno(err, SBA_EREFUSED, why.sys_errno,
-				      "'%s': neither the sandbox's user nor its owner may write "
-				      "there",
-				      j->folder);
+	if (rc == SBA_EPERM) {
+		rc = sba_fail_errno(
+			err, SBA_EREFUSED, why.sys_errno,
+			"'%s': neither the sandbox's user nor its owner may write there",
+			j->folder);
+		return why.sys_errno == EROFS
+			       ? sba_hint(
+					 err, rc,
+					 "if it is a mount, make the sandbox without its ':ro'; or "
+					 "choose %s or /tmp",
+					 sba_sandbox_workdir(j->s))
+			       : hint_elsewhere(j, rc, err);
+	}
 	if (rc < 0 && err)
 		*err = why;
 	return rc;
@@ -194,6 +213,7 @@ static int find_stage(struct sending *j, struct sba_error *err)
 			rc = open_stage(j, j->channel, false, err);
 	} else if (rc == SBA_ENOTFOUND) { /* as /proc answers */
 		rc = sba_fail(err, SBA_EREFUSED, "'%s': nothing can be made there", j->folder);
+		hint_elsewhere(j, rc, err);
 	}
 	return rc == SBA_EPERM && j->s->engine ? open_other(j, err) : rc;
 }

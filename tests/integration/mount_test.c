@@ -118,6 +118,36 @@ static void a_tree_does_not_merge_into_what_is_mounted_below(void **state)
 	live_remove(s);
 }
 
+/* By root on the host, for whom the engine would write there as well. */
+static void a_mount_that_may_not_be_written_is_told_with_a_remedy(void **state)
+{
+	(void)state;
+	skip_if_its_files_are_elsewhere();
+	static const struct {
+		const char *path, *why, *remedy;
+	} ways[] = {
+		{ "/opt/ro/f", "Read-only file system", "':ro'" },
+		{ "/opt/theirs/f", "is mounted, and the sandbox's user may not write", "mode" },
+	};
+	char read_only[300], theirs[300];
+	struct sba_error err = { 0 };
+	snprintf(read_only, sizeof(read_only), "%s:/opt/ro:ro", folder("ro"));
+	snprintf(theirs, sizeof(theirs), "%s:/opt/theirs", folder("theirs"));
+	assert_int_equal(chmod(live_path("theirs"), 0755), 0);
+	const char *const mounts[] = { read_only, theirs, NULL };
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){
+		.mounts = mounts, .user = "1000:1000", .network = "sealed" });
+	live_write_file(live_path("lonely"), "x", 1, 0644);
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ways); i++) {
+		int rc = sba_sandbox_upload(s, live_path("lonely"), ways[i].path, NULL, NULL, &err);
+		if (rc != SBA_EREFUSED || !strstr(err.text, ways[i].why) ||
+		    !strstr(err.hint, ways[i].remedy))
+			fail_msg("%s: %d %s\n%s", ways[i].path, rc, err.text, err.hint);
+	}
+	assert_int_equal(access(live_path("theirs/f"), F_OK), -1);
+	live_remove(s);
+}
+
 static int drop(void *user, const void *data, size_t len, struct sba_error *err)
 {
 	(void)user;
@@ -377,6 +407,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_TEST(a_mounted_folder_is_here_and_there),
 		LIVE_TEST(a_tree_does_not_merge_into_what_is_mounted_below),
+		LIVE_TEST(a_mount_that_may_not_be_written_is_told_with_a_remedy),
 		LIVE_TEST(what_a_mount_led_to_may_go_and_copies_still_work),
 		LIVE_TEST(no_name_of_an_engines_socket_brings_it_in),
 		LIVE_TEST(another_socket_may_come_in),

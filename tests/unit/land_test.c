@@ -380,6 +380,19 @@ static void a_destination_without_parent_or_name_is_an_error(void **state)
 	world_close(w);
 }
 
+/* Nobody makes files in /sys, root included. */
+static void a_destination_that_may_not_be_written_comes_with_a_remedy(void **state)
+{
+	(void)state;
+	struct world *w = begin();
+	tar_file(&w->tar, "s", "x");
+	w->options.dest = "/sys/kernel/out";
+	assert_int_equal(world_land(w), SBA_EIO);
+	assert_non_null(strstr(w->err.text, "create '/sys/kernel/out'"));
+	assert_true(sba_starts_with(w->err.hint, "choose a folder"));
+	world_close(w);
+}
+
 static void a_destination_of_255_bytes_works(void **state)
 {
 	(void)state;
@@ -517,6 +530,7 @@ static int run_all(const char *name, bool without_openat2)
 		cmocka_unit_test(an_existing_directory_or_link_is_never_replaced),
 		cmocka_unit_test(an_existing_file_is_replaced_only_when_asked),
 		cmocka_unit_test(a_destination_without_parent_or_name_is_an_error),
+		cmocka_unit_test(a_destination_that_may_not_be_written_comes_with_a_remedy),
 		cmocka_unit_test(a_destination_of_255_bytes_works),
 		cmocka_unit_test(an_error_of_the_transport_comes_through_and_leaves_nothing),
 		cmocka_unit_test(a_tar_cut_anywhere_is_an_error_and_leaves_nothing),
