@@ -38,7 +38,7 @@ int sba_ssh_wait(struct sba_ssh_process *p, int64_t ms);
 void sba_ssh_end(struct sba_ssh_process *p);
 /* The last that it has said, lent; "" if nothing. */
 const char *sba_ssh_said(struct sba_ssh_process *p);
-/* The same of one that has ended, or how it did. */
+/* The same, or how it ended. */
 const char *sba_ssh_last_said(struct sba_ssh_process *p);
 
 /* ---- the handle ---- */

@@ -152,5 +152,7 @@ const char *sba_ssh_last_said(struct sba_ssh_process *p)
 	const char *said = sba_ssh_said(p);
 	if (*said)
 		return said;
+	if (p->status == SBA_SSH_RUNS)
+		return "it closed the connection without a word";
 	return p->status == SBA_SSH_KILLED ? "it was killed" : "it ended without a word";
 }
