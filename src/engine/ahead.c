@@ -12,6 +12,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
+/* A reader is woken for so much, not for each piece of the engine's (32 KiB); and now
+ * and then for less, where little comes. */
+enum { WORTH = 256 * SBA_KIB, NOW_AND_THEN_MS = 100 };
+
 struct sba_ahead {
 	struct sba_until until;
 	pthread_t thread;
@@ -38,7 +42,9 @@ static struct timespec in_ms(int64_t ms)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += (time_t)(ms / 1000);
+	t.tv_nsec += (long)(ms % 1000) * 1000000;
+	t.tv_sec += (time_t)(ms / 1000) + t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
 	return t;
 }
 
@@ -87,7 +93,8 @@ static void *run(void *user)
 			break;
 		}
 		a->len += (size_t)n;
-		pthread_cond_signal(&a->more);
+		if (a->len >= WORTH)
+			pthread_cond_signal(&a->more);
 	}
 	struct sba_body *body = sba_move(&a->body);
 	pthread_mutex_unlock(&a->lock);
@@ -123,7 +130,7 @@ int sba_ahead_open(struct sba_body *take_body, struct sba_until until, struct sb
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_mutex_init(&a->lock, NULL);
-	pthread_cond_init(&a->more, NULL);
+	pthread_cond_init(&a->more, &clock);
 	pthread_cond_init(&a->room, &clock);
 	pthread_condattr_destroy(&clock);
 	int rc = sba_thread_start(&a->thread, run, a, err);
@@ -136,11 +143,21 @@ int sba_ahead_open(struct sba_body *take_body, struct sba_until until, struct sb
 	return 0;
 }
 
+/* Lock held. */
+static void await_some(struct sba_ahead *a)
+{
+	size_t worth = WORTH;
+	while (a->len < worth && !a->ended) {
+		const struct timespec limit = in_ms(NOW_AND_THEN_MS);
+		if (pthread_cond_timedwait(&a->more, &a->lock, &limit) == ETIMEDOUT)
+			worth = 1;
+	}
+}
+
 ssize_t sba_ahead_read(struct sba_ahead *a, void *buf, size_t size, struct sba_error *err)
 {
 	pthread_mutex_lock(&a->lock);
-	while (a->len == 0 && !a->ended)
-		pthread_cond_wait(&a->more, &a->lock);
+	await_some(a);
 	ssize_t rc = 0;
 	if (a->failed.code) {
 		/* What was read before is of no use without the rest. */
