@@ -88,8 +88,13 @@ void sba_edit_close(struct sba_edit *e);
 /* SBA_EREFUSED: a link is in the way. */
 int sba_edit_look(struct sba_edit *e, const char *path, bool hash, struct sba_edit_seen *ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
+/* Whether there is more in a folder than folders and what goes: 1, and ret (SBA_LAND_PATH_MAX
+ * bytes) leads to the first that stays. */
+int sba_edit_remains(struct sba_edit *e, const char *folder,
+		     bool (*goes)(void *user, const char *path), void *user, char *ret,
+		     struct sba_error *err) SBA_MUST_CHECK;
 /* A file that will be there; the content is written to *ret_fd, which is lent until the
- * next call. mode: its permissions. A folder that is left empty by removals gives way. */
+ * next call. mode: its permissions. A folder that removals leave without a file gives way. */
 int sba_edit_file(struct sba_edit *e, const char *path, uint32_t mode, int *ret_fd,
 		  struct sba_error *err) SBA_MUST_CHECK;
 /* SBA_EREFUSED: it leads out of the folder. */

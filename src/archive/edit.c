@@ -35,6 +35,7 @@ struct step {
 	bool exchanged; /* what was there is in its place among what was made */
 	bool kept;      /* what was there is kept among what is old */
 	bool put;       /* what was made is in place */
+	bool gave_way;  /* a folder that was in its place is kept among what is gone */
 	bool mode_set;
 	mode_t mode_was;
 };
@@ -46,7 +47,6 @@ struct sba_edit {
 	struct step *v;
 	size_t n, cap, staged;
 	struct sba_strv made; /* folders, in the order in which they were made */
-	struct sba_strv gone; /* empty folders that gave way */
 };
 
 /* ---- open, close ---- */
@@ -92,7 +92,6 @@ void sba_edit_close(struct sba_edit *e)
 		free(e->v[i].path);
 	free(e->v);
 	sba_strv_fini(&e->made);
-	sba_strv_fini(&e->gone);
 	free(e);
 }
 
@@ -173,6 +172,20 @@ int sba_edit_look(struct sba_edit *e, const char *path, bool hash, struct sba_ed
 	ret->mtime_ns = (int64_t)st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec;
 	rc = read_seen(dir_fd, leaf, hash, ret);
 	return rc < 0 ? bad_path(path, -rc, err) : 0;
+}
+
+int sba_edit_remains(struct sba_edit *e, const char *folder,
+		     bool (*goes)(void *user, const char *path), void *user, char *ret,
+		     struct sba_error *err)
+{
+	const char *leaf;
+	int rc = check_path(folder, err);
+	if (rc < 0)
+		return rc;
+	int dir_fd = sba_beneath_parent(&e->beneath, folder, &leaf);
+	snprintf(ret, SBA_LAND_PATH_MAX, "%s", folder);
+	rc = dir_fd < 0 ? dir_fd : sba_files_remain(dir_fd, leaf, goes, user, ret);
+	return rc < 0 ? bad_path(ret, -rc, err) : rc;
 }
 
 /* ---- what shall happen ---- */
@@ -319,15 +332,30 @@ static int take_away(struct sba_edit *e, struct step *s, size_t number)
 	return check_taken(e, name, &s->was);
 }
 
+/* Folders alone are what removals have left of a tree; nobody puts a file into one that is
+ * among ours. */
+static int give_way(struct sba_edit *e, struct step *s, int dir_fd, const char *leaf, size_t number)
+{
+	char gone[STAGED_NAME], path[SBA_LAND_PATH_MAX] = "";
+	struct stat st;
+	if (fstatat(dir_fd, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return -ESTALE;
+	staged_name(gone, 'g', number);
+	if (renameat(dir_fd, leaf, e->stage_fd, gone) < 0)
+		return errno == ENOENT ? -ESTALE : -errno;
+	s->gave_way = true;
+	int rc = sba_files_remain(e->stage_fd, gone, NULL, NULL, path);
+	return rc > 0 ? -ESTALE : rc;
+}
+
 static int put_new(struct sba_edit *e, struct step *s, int dir_fd, const char *leaf,
-		   const char *name)
+		   const char *name, size_t number)
 {
 	int rc = sba_rename_new(false, e->stage_fd, name, dir_fd, leaf, true);
-	/* An empty folder in that place is what removals have left of one. */
-	if (rc == -EEXIST && unlinkat(dir_fd, leaf, AT_REMOVEDIR) == 0) {
-		if (sba_strv_add(&e->gone, s->path, NULL) < 0)
-			return -ENOMEM;
-		rc = sba_rename_new(false, e->stage_fd, name, dir_fd, leaf, true);
+	if (rc == -EEXIST) {
+		rc = give_way(e, s, dir_fd, leaf, number);
+		if (rc == 0)
+			rc = sba_rename_new(false, e->stage_fd, name, dir_fd, leaf, true);
 	}
 	s->put = rc == 0;
 	return rc == -EEXIST ? -ESTALE : rc;
@@ -343,7 +371,7 @@ static int put(struct sba_edit *e, struct step *s, size_t number)
 		return dir_fd == -ENOTDIR ? -ESTALE : dir_fd;
 	staged_name(name, 'n', s->staged);
 	if (!s->was.there)
-		return put_new(e, s, dir_fd, leaf, name);
+		return put_new(e, s, dir_fd, leaf, name, number);
 	if (renameat2(e->stage_fd, name, dir_fd, leaf, RENAME_EXCHANGE) == 0) {
 		s->exchanged = true;
 		return check_taken(e, name, &s->was);
@@ -351,7 +379,7 @@ static int put(struct sba_edit *e, struct step *s, size_t number)
 	if (errno != EINVAL && errno != ENOSYS && errno != EPERM)
 		return errno == ENOENT ? -ESTALE : -errno;
 	rc = take_away(e, s, number);
-	return rc < 0 ? rc : put_new(e, s, dir_fd, leaf, name);
+	return rc < 0 ? rc : put_new(e, s, dir_fd, leaf, name, number);
 }
 
 static int set_mode(struct sba_edit *e, struct step *s)
@@ -394,10 +422,11 @@ static void undo_mode(struct sba_edit *e, const struct step *s)
 
 static void undo_step(struct sba_edit *e, const struct step *s, size_t number)
 {
-	char made[STAGED_NAME], old[STAGED_NAME];
+	char made[STAGED_NAME], old[STAGED_NAME], gone[STAGED_NAME];
 	const char *leaf;
 	staged_name(made, 'n', s->staged);
 	staged_name(old, 'o', number);
+	staged_name(gone, 'g', number);
 	if (s->mode_set)
 		undo_mode(e, s);
 	int dir_fd = sba_beneath_parent(&e->beneath, s->path, &leaf);
@@ -407,18 +436,19 @@ static void undo_step(struct sba_edit *e, const struct step *s, size_t number)
 		(void)!renameat2(e->stage_fd, made, dir_fd, leaf, RENAME_EXCHANGE);
 	if (s->put)
 		(void)!renameat(dir_fd, leaf, e->stage_fd, made);
+	if (s->gave_way)
+		(void)!renameat(e->stage_fd, gone, dir_fd, leaf);
 	if (s->kept)
 		(void)!renameat(e->stage_fd, old, dir_fd, leaf);
 }
 
-static void each_folder(struct sba_edit *e, const struct sba_strv *folders, bool make)
+static void undo_parents(struct sba_edit *e)
 {
-	for (size_t i = folders->n; i-- > 0;) {
+	for (size_t i = e->made.n; i-- > 0;) {
 		const char *leaf;
-		int dir_fd = sba_beneath_parent(&e->beneath, folders->v[i], &leaf);
+		int dir_fd = sba_beneath_parent(&e->beneath, e->made.v[i], &leaf);
 		if (dir_fd >= 0)
-			(void)!(make ? mkdirat(dir_fd, leaf, 0777)
-				     : unlinkat(dir_fd, leaf, AT_REMOVEDIR));
+			(void)!unlinkat(dir_fd, leaf, AT_REMOVEDIR);
 	}
 }
 
@@ -429,8 +459,7 @@ static void undo(struct sba_edit *e)
 		if (e->v[i].kind != STEP_REMOVE)
 			undo_step(e, &e->v[i], i);
 	}
-	each_folder(e, &e->made, false);
-	each_folder(e, &e->gone, true);
+	undo_parents(e);
 	for (size_t i = e->n; i-- > 0;) {
 		if (e->v[i].kind == STEP_REMOVE)
 			undo_step(e, &e->v[i], i);

@@ -51,6 +51,14 @@ int sba_temp_lock(int fd) SBA_MUST_CHECK;
 /* Removes what killed clients have left in a directory. */
 void sba_temp_sweep(int dir_fd);
 
+/* ---- what is left in a folder (remain.c) ---- */
+
+/* Whether there is more in the folder `name` of dir_fd, at any depth, than folders and what
+ * goes (NULL: nothing does). path: the folder's own, as `goes` is to be told of it. 1, and
+ * path leads to the first that stays; 0 or -errno. */
+int sba_files_remain(int dir_fd, const char *name, bool (*goes)(void *user, const char *path),
+		     void *user, char path[SBA_LAND_PATH_MAX]) SBA_MUST_CHECK;
+
 /* ---- patterns of names (exclude.c) ---- */
 
 /* Whether rel, a path from the top of what is copied, stays behind; patterns

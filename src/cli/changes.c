@@ -400,6 +400,18 @@ static int take_commits(struct cli *cli, const struct changes_options *o, const 
 	return end(cli, s, NULL, rc, &err);
 }
 
+static void hint_merge(const char *name, int64_t turn, struct sba_error *err)
+{
+	char since[40] = "";
+	if (turn)
+		snprintf(since, sizeof(since), " --turn %lld", (long long)turn);
+	if (err->code == SBA_ECONFLICT && !*err->hint)
+		snprintf(err->hint, sizeof(err->hint),
+			 "to merge them, commit what is here, and:  sandbox-agent patch %s%s | git "
+			 "apply --3way",
+			 name, since);
+}
+
 static int run_apply(struct cli *cli, const void *options, const struct cli_args *args)
 {
 	const struct changes_options *o = options;
@@ -415,6 +427,8 @@ static int run_apply(struct cli *cli, const void *options, const struct cli_args
 		rc = open_changes(cli, args->v[0], o, &s, &c, &err);
 	if (rc == 0)
 		rc = cli_changes_apply(cli, c, dir, o->check, &j, &err);
+	if (rc < 0)
+		hint_merge(args->v[0], o->turn, &err);
 	if (cli->json && j)
 		cli_json_first(j);
 	else

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "archive/archive.h"
+#include "base/limits.h"
 
 enum { NS = 1000000000 };
 
@@ -45,6 +46,30 @@ static bool is_entry(const struct sba_edit_seen *seen, const struct sba_file_ent
 	return seen->mtime_ns / NS == e->mtime_ns / NS;
 }
 
+/* user: the changes. */
+static bool is_removed(void *user, const char *path)
+{
+	const struct sba_changes *c = user;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct sba_record *old = c->v[i].old, *fresh = c->v[i].fresh;
+		if (old && !strcmp(old->path, path) && (!fresh || strcmp(fresh->path, path) != 0))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a folder above it is a link by now, so that it is gone. */
+static bool is_below_link(const struct apply *a, const char *path)
+{
+	for (size_t i = 0; i < a->changes->n; i++) {
+		const struct sba_record *fresh = a->changes->v[i].fresh;
+		size_t len = fresh && fresh->fresh.entry.link ? strlen(fresh->path) : 0;
+		if (len && strncmp(path, fresh->path, len) == 0 && path[len] == '/')
+			return true;
+	}
+	return false;
+}
+
 /* 0 and what is here; a hash only where the size leaves it open. 1: a conflict, told. */
 static int look(struct apply *a, const char *path, const struct sba_change_item *i,
 		struct sba_edit_seen *ret, struct sba_error *err)
@@ -55,6 +80,10 @@ static int look(struct apply *a, const char *path, const struct sba_change_item 
 		    (i->fresh && i->fresh->fresh.entry.size == ret->size);
 	if (rc == 0 && S_ISREG(ret->mode) && hash)
 		rc = sba_edit_look(a->edit, path, true, ret, &why);
+	if (rc == SBA_EREFUSED && is_removed(a->changes, path) && is_below_link(a, path)) {
+		*ret = (struct sba_edit_seen){ .mode = 0 };
+		return 0;
+	}
 	if (rc == SBA_EREFUSED) {
 		conflict(a, path, "a link is in the way here");
 		return 1;
@@ -169,6 +198,22 @@ static bool goes_away(const struct apply *a, const char *folder)
 	return false;
 }
 
+/* What is in a folder here that is to be a file. 1: more than what goes, a conflict. */
+static int check_folder(struct apply *a, const char *path, struct sba_error *err)
+{
+	char other[SBA_LAND_PATH_MAX], why[512];
+	if (!goes_away(a, path)) {
+		conflict(a, path, "a folder is there");
+		return 1;
+	}
+	int rc = sba_edit_remains(a->edit, path, is_removed, a->changes, other, err);
+	if (rc > 0) {
+		snprintf(why, sizeof(why), "a folder is there, with %.400s in it", other);
+		conflict(a, path, why);
+	}
+	return rc;
+}
+
 /* 1: there is nothing to do about it, or it is a conflict. */
 static int check_fresh(struct apply *a, const struct sba_change_item *i, const char *old_path,
 		       struct sba_edit_seen *seen, struct sba_error *err)
@@ -187,11 +232,11 @@ static int check_fresh(struct apply *a, const struct sba_change_item *i, const c
 		conflict(a, path, seen->mode ? "it has changed here too" : "it is gone here");
 		return 1;
 	}
-	if (seen->mode == 0 || (S_ISDIR(seen->mode) && goes_away(a, path)))
+	if (seen->mode == 0)
 		return 0;
-	conflict(a, path,
-		 S_ISDIR(seen->mode) ? "a folder is there"
-				     : "it is here already, and is another one");
+	if (S_ISDIR(seen->mode))
+		return check_folder(a, path, err);
+	conflict(a, path, "it is here already, and is another one");
 	return 1;
 }
 

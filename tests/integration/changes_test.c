@@ -385,6 +385,27 @@ static void a_file_that_became_a_folder_comes_once(void **state)
 	change_inside("cd /workspace; rm -r README; mv r README");
 }
 
+static void a_folder_of_folders_that_became_a_link_comes_once(void **state)
+{
+	(void)state;
+	LIVE_CHILD more, c, again;
+	make_project("linked");
+	mkdir(in("linked", "src/deep"), 0755);
+	put("linked", "src/deep/mine", "of nobody inside\n");
+	change_inside("cd /workspace; mv src s; ln -s s src");
+	RUN(&more, "apply", BOX, live_path("linked"));
+	live_assert_says(&more, 1, "src: a folder is there, with src/deep/mine in it");
+	live_assert_says(&more, 1, "git apply --3way");
+	assert_int_equal(unlink(in("linked", "src/deep/mine")), 0);
+	RUN(&c, "apply", BOX, live_path("linked"));
+	live_assert_says(&c, 0, "applied");
+	SBA_FREE char *text = live_read_file(in("linked", "src/a.c"), NULL);
+	assert_non_null(text);
+	RUN(&again, "apply", BOX, live_path("linked"));
+	live_assert_says(&again, 0, ": 0 written, 0 removed, 0 renamed, 0 modes");
+	change_inside("cd /workspace; rm src; mv s src");
+}
+
 static void the_patch_does_the_same_by_git(void **state)
 {
 	char patch[600];
@@ -576,6 +597,7 @@ int main(void)
 		LIVE_STEP(the_patch_does_the_same_by_git),
 		LIVE_STEP(a_folder_here_becomes_what_the_one_inside_is),
 		LIVE_STEP(a_file_that_became_a_folder_comes_once),
+		LIVE_STEP(a_folder_of_folders_that_became_a_link_comes_once),
 		LIVE_STEP(a_link_that_leads_out_is_a_conflict),
 		LIVE_STEP(nothing_is_told_where_nothing_is_kept),
 		LIVE_STEP(a_fork_is_compared_with_what_its_parent_was),

@@ -208,6 +208,43 @@ static void a_folder_whose_files_go_gives_way_to_a_file(void **state)
 	assert_content("d", "file");
 }
 
+static void folders_within_it_give_way_with_it(void **state)
+{
+	(void)state;
+	mkdir(in_dir("d"), 0755);
+	mkdir(in_dir("d/e"), 0755);
+	mkdir(in_dir("d/empty"), 0755);
+	put("d/e/f", "4");
+	struct sba_edit *e = open_edit();
+	assert_int_equal(sba_edit_link(e, "d", "other", NULL), 0);
+	assert_int_equal(sba_edit_remove(e, "d/e/f", NULL), 0);
+	assert_int_equal(sba_edit_commit(e, NULL), 0);
+	sba_edit_close(e);
+	assert_int_equal(readlink(in_dir("d"), (char[8]){ 0 }, 8), 5);
+	assert_int_equal(count_names(), 1);
+}
+
+static void a_folder_with_more_in_it_stays_whole(void **state)
+{
+	struct stat before, after;
+	(void)state;
+	mkdir(in_dir("d"), 0755);
+	mkdir(in_dir("d/e"), 0700);
+	put("d/e/f", "4");
+	put("d/e/mine", "5");
+	assert_int_equal(stat(in_dir("d/e"), &before), 0);
+	struct sba_edit *e = open_edit();
+	write_file(e, "d", "file");
+	assert_int_equal(sba_edit_remove(e, "d/e/f", NULL), 0);
+	assert_int_equal(sba_edit_commit(e, NULL), SBA_ECONFLICT);
+	sba_edit_close(e);
+	assert_content("d/e/f", "4");
+	assert_content("d/e/mine", "5");
+	assert_int_equal(stat(in_dir("d/e"), &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(count_names(), 1);
+}
+
 static void a_file_gives_way_to_a_folder(void **state)
 {
 	(void)state;
@@ -282,6 +319,8 @@ int main(void)
 		IN_DIR(a_failure_in_the_middle_puts_everything_back),
 		IN_DIR(a_file_that_appears_meanwhile_is_a_conflict),
 		IN_DIR(a_folder_whose_files_go_gives_way_to_a_file),
+		IN_DIR(folders_within_it_give_way_with_it),
+		IN_DIR(a_folder_with_more_in_it_stays_whole),
 		IN_DIR(a_file_gives_way_to_a_folder),
 		IN_DIR(nothing_goes_through_a_link),
 		IN_DIR(paths_and_links_that_lead_out_are_refused),
