@@ -78,6 +78,8 @@ struct sba_engine_info {
 	bool limits_memory, limits_swap, limits_pids, limits_cpu;
 };
 
+/* Where it was found, as in sba_engine_info.host; lent until it is closed. Asks nothing. */
+SBA_API const char *sba_engine_host(const struct sba_engine *e);
 /* Asks the engine once and keeps the answer. SBA_ECONNECT, SBA_EENGINE, SBA_EPROTO as of
  * every call that speaks to the engine (sandbox-agent.h). */
 SBA_API int sba_engine_info(struct sba_engine *e, const struct sba_engine_info **ret,

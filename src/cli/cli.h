@@ -414,6 +414,9 @@ bool cli_is_container(const struct sba_sandbox *s);
 	"%s is older than 1.1.12 (CVE-2024-21626), unless your distribution patched it: update "   \
 	"containerd/runc"
 bool cli_runc_is_old(const struct sba_engine_info *i);
+/* Says so once for each engine and version (once.c). Costs a question to the engine where
+ * that is asked anyway, or was never asked this. */
+void cli_warn_of_runc(struct cli *cli, bool is_asked_anyway);
 /* What died half-made goes with a command of any kind: for those that look for no sandbox. */
 void cli_sweep(struct cli *cli);
 /* The agent in NAME, for its sessions, skills and rules. The caller ends it with

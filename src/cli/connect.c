@@ -118,13 +118,6 @@ bool cli_is_container(const struct sba_sandbox *s)
 	return !strcmp(sba_sandbox_backend(s), "container");
 }
 
-bool cli_runc_is_old(const struct sba_engine_info *i)
-{
-	int major, minor, patch;
-	return sscanf(i->runc, "%9d.%9d.%9d", &major, &minor, &patch) == 3 &&
-	       (major < 1 || (major == 1 && (minor < 1 || (minor == 1 && patch < 12))));
-}
-
 void cli_sweep(struct cli *cli)
 {
 	struct sba_list_options lo = { .prefix = cli->prefix, .brief = true };

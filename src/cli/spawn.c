@@ -250,15 +250,6 @@ static int check_agent(struct cli_spawn *o, const char *agent, struct sba_error 
 	return rc == 0 ? cli_lodging_read(o, agent, err) : rc;
 }
 
-/* For those who want to hear all; doctor says it to everybody. */
-static void warn_of_runc(struct cli *cli)
-{
-	const struct sba_engine_info *i;
-	struct sba_error ignored;
-	if (cli->verbose && sba_engine_info(cli->engine, &i, &ignored) == 0 && cli_runc_is_old(i))
-		cli_note(cli, "runc " CLI_RUNC_OLD, i->runc);
-}
-
 /* All that can be known before anything is made, and the image. */
 static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, struct image *ret_image,
 		   struct sba_error *err)
@@ -273,7 +264,7 @@ static int prepare(struct cli *cli, struct cli_spawn *o, const char *agent, stru
 	if (rc == 0)
 		rc = cli_engine(cli, err);
 	if (rc == 0)
-		warn_of_runc(cli);
+		cli_warn_of_runc(cli, o->cpus <= 0); /* their default needs what it has */
 	if (rc == 0)
 		rc = image_for(cli, o, agent, ret_image, err);
 	return rc;

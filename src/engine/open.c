@@ -255,6 +255,11 @@ const char *sba_engine_socket(const struct sba_engine *e)
 	return sba_starts_with(host, "unix://") ? host + strlen("unix://") : NULL;
 }
 
+const char *sba_engine_host(const struct sba_engine *e)
+{
+	return e->endpoint.host;
+}
+
 /* With the lock held. */
 static int ask_version(struct sba_engine *e, struct sba_error *err)
 {
