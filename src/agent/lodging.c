@@ -108,8 +108,10 @@ int sba_agent_move_in(struct sba_sandbox *s, const struct sba_sandbox_options *o
 	if (rc == 0)
 		rc = sba_sandbox_find_agent(s, err);
 	if (rc == 0 && *i->agent)
-		rc = sba_fail(err, SBA_EEXIST, "in sandbox '%s' lives %s already", i->name,
-			      i->agent);
+		rc = sba_hint(err,
+			      sba_fail(err, SBA_EEXIST, "in sandbox '%s' lives %s already", i->name,
+				       i->agent),
+			      "talk with it:  sandbox-agent chat %s", i->name);
 	if (rc == 0)
 		rc = check_cli(s, driver, err);
 	return rc == 0 ? sba_sandbox_set_agent(s, o, err) : rc;

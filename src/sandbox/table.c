@@ -40,10 +40,12 @@ int sba_sandbox_need(const struct sba_sandbox *s, unsigned capabilities, struct 
 	unsigned missing = capabilities & ~sba_backend_of(s)->can;
 	if (!missing)
 		return 0;
-	return sba_fail(err, SBA_EUNSUPPORTED,
-			"sandbox '%s': its backend '%s' has not the capability '%s'", s->info.name,
-			sba_backend_of(s)->name,
-			sba_capability_name((enum sba_capability)(missing & -missing)));
+	return sba_hint(err,
+			sba_fail(err, SBA_EUNSUPPORTED,
+				 "sandbox '%s': its backend '%s' has not the capability '%s'",
+				 s->info.name, sba_backend_of(s)->name,
+				 sba_capability_name((enum sba_capability)(missing & -missing))),
+			"which backends have it:  docs/backends.md");
 }
 
 const char *sba_sandbox_backend(const struct sba_sandbox *s)

@@ -76,6 +76,7 @@ static void an_agent_moves_into_what_was_set_up_before_it(void **state)
 	assert_string_equal(after.out.data, "mine\n");
 	RUN(&again, "up", "pi", "--in", "home");
 	live_assert_says(&again, 1, "lives claude already");
+	live_assert_says(&again, 1, "sandbox-agent chat home");
 	down("home");
 }
 

@@ -182,6 +182,23 @@ static void a_key_comes_from_a_file_too_and_is_never_shown(void **state)
 	assert_null(strstr(bad.err.data, "not-this-key"));
 }
 
+/* As their own clients have it. */
+static void a_domain_in_the_environment_is_as_good_as_a_url(void **state)
+{
+	LIVE_CHILD os, e2b;
+	(void)state;
+	unsetenv("OPEN_SANDBOX_API_BASE");
+	unsetenv("E2B_API_URL");
+	setenv("OPEN_SANDBOX_DOMAIN", fake.url + strlen("http://"), 1);
+	setenv("E2B_DOMAIN", fake.url, 1);
+	RUN(&os, "ps", "--backend", "opensandbox");
+	RUN(&e2b, "ps", "--backend", "e2b");
+	unsetenv("OPEN_SANDBOX_DOMAIN");
+	unsetenv("E2B_DOMAIN");
+	live_assert_says(&os, 0, "");
+	live_assert_says(&e2b, 0, "");
+}
+
 static void doctor_asks_the_services_that_are_set_up(void **state)
 {
 	LIVE_CHILD both, refused, none;
@@ -211,6 +228,7 @@ int main(void)
 		SERVICE_TEST(an_agent_reaches_its_model_where_the_guest_is_carried),
 		SERVICE_TEST(what_cannot_be_is_refused_by_the_capabilitys_name),
 		SERVICE_TEST(a_key_comes_from_a_file_too_and_is_never_shown),
+		SERVICE_TEST(a_domain_in_the_environment_is_as_good_as_a_url),
 		SERVICE_TEST(doctor_asks_the_services_that_are_set_up),
 	};
 	return live_run(tests, live_begin, live_end);
