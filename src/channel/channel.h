@@ -116,9 +116,16 @@ typedef int sba_channel_sink_fn(void *user, const void *data, size_t len, struct
 /* The next bytes to send, 0 at the end, negative on failure. */
 typedef ssize_t sba_channel_source_fn(void *user, void *buf, size_t size, struct sba_error *err);
 
-/* A regular file's content. The sink has had some of it when it fails midway. */
-int sba_channel_file_get(struct sba_channel *c, const char *path, sba_channel_sink_fn *sink,
-			 void *user, struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
+struct sba_channel_get {
+	const char *path;
+	uint64_t max; /* of bytes; 0: any */
+	sba_channel_sink_fn *sink;
+	void *user;
+};
+/* A regular file's content. The sink has had some of it when it fails midway, and none
+ * when it is more than the most: SBA_ELIMIT. */
+int sba_channel_file_get(struct sba_channel *c, const struct sba_channel_get *g,
+			 struct sba_until until, struct sba_error *err) SBA_MUST_CHECK;
 
 struct sba_channel_write {
 	const char *path;

@@ -229,12 +229,13 @@ static int unexpected(const struct parts *p, const struct part *part, struct sba
 
 /* ---- one file out ---- */
 
-int sba_channel_file_get(struct sba_channel *c, const char *path, sba_channel_sink_fn *sink,
-			 void *user, struct sba_until until, struct sba_error *err)
+int sba_channel_file_get(struct sba_channel *c, const struct sba_channel_get *g,
+			 struct sba_until until, struct sba_error *err)
 {
-	const struct sba_file_request q = {
-		.op = SBA_FILE_READ, .path = path, .size = UINT64_MAX, .what = "read"
-	};
+	const struct sba_file_request q = { .op = SBA_FILE_READ,
+					    .path = g->path,
+					    .size = g->max ? g->max : UINT64_MAX,
+					    .what = "read" };
 	unsigned char head[SBA_CHANNEL_FILE_ANSWER];
 	struct parts p;
 	int rc = parts_open(&p, c, &q, until, err);
@@ -244,7 +245,7 @@ int sba_channel_file_get(struct sba_channel *c, const char *path, sba_channel_si
 	uint64_t e = rc == 0 ? sba_be_get(head, 4) : 0;
 	uint64_t left = rc == 0 ? sba_be_get(head + 4, 8) : 0;
 	if (e)
-		rc = sba_file_refused(q.what, path, e, err);
+		rc = sba_file_refused(q.what, g->path, e, err);
 	while (rc == 0 && left > 0) {
 		rc = await_bytes(&p, err);
 		if (rc <= 0) {
@@ -252,7 +253,7 @@ int sba_channel_file_get(struct sba_channel *c, const char *path, sba_channel_si
 			break;
 		}
 		size_t n = left < there(&p) ? (size_t)left : there(&p);
-		rc = sink(user, p.in.data + p.at, n, err);
+		rc = g->sink(g->user, p.in.data + p.at, n, err);
 		p.at += n;
 		left -= n;
 	}

@@ -12,7 +12,54 @@
 #include "base/limits.h"
 #include "sandbox/tar_way.h"
 
+enum { LARGE = 64 * SBA_MIB }; /* may be worth a look for holes */
+
 /* ---- reading ---- */
+
+/* The path that it really has, if it is mostly holes: content as such would carry them
+ * as zeros, a tar of the guest's does not. */
+static bool is_sparse(struct sba_sandbox *s, struct sba_channel *c, const char *path,
+		      struct sba_channel_place *ret)
+{
+	struct sba_channel_ask *ask;
+	struct sba_channel_census all;
+	struct sba_until until = sba_small_until(s);
+	return sba_channel_place(c, path, until, ret, NULL) == 0 && S_ISREG(ret->stat.mode) &&
+	       sba_channel_census_begin(c, ret->path, 0, &ask, NULL) == 0 &&
+	       sba_channel_census_end(ask, until, &all, NULL, NULL) == 0 &&
+	       all.holes > all.bytes / 2;
+}
+
+static ssize_t read_tar(void *tar, void *buf, size_t size, struct sba_error *err)
+{
+	return sba_channel_tar_read(tar, buf, size, err);
+}
+
+static int read_sparse(struct sba_channel *c, const char *path, const struct sba_channel_get *g,
+		       struct sba_until until, struct sba_error *err)
+{
+	const struct sba_channel_tar_options o = { .path = path };
+	struct sba_channel_tar *t;
+	int rc = sba_channel_tar_open(c, &o, until, &t, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_tar_one_stream(read_tar, t, g->sink, g->user, err);
+	sba_channel_tar_close(t);
+	return rc;
+}
+
+static int read_by_channel(struct sba_sandbox *s, struct sba_channel *c, struct sba_channel_get g,
+			   struct sba_until until, struct sba_error *err)
+{
+	struct sba_channel_place place;
+	g.max = LARGE;
+	int rc = sba_channel_file_get(c, &g, until, err);
+	if (rc != SBA_ELIMIT)
+		return rc;
+	g.max = 0;
+	return is_sparse(s, c, g.path, &place) ? read_sparse(c, place.path, &g, until, err)
+					       : sba_channel_file_get(c, &g, until, err);
+}
 
 static int read_by_engine(struct sba_sandbox *s, const char *path, struct sba_until until,
 			  sba_write_fn *write, void *user, struct sba_error *err)
@@ -38,7 +85,10 @@ int sba_inside_read(struct sba_sandbox *s, const char *path, int64_t timeout_ms,
 	if (rc == 0)
 		rc = sba_files_channel(s, &hold, &channel, err);
 	if (rc == 0 && channel)
-		rc = sba_channel_file_get(channel, inside, write, user, until, err);
+		rc = read_by_channel(
+			s, channel,
+			(struct sba_channel_get){ .path = inside, .sink = write, .user = user },
+			until, err);
 	bool locked = rc == SBA_EPERM;
 	if (s->engine && ((rc == 0 && !channel) || rc == SBA_EPERM || rc == SBA_EUNSUPPORTED))
 		rc = read_by_engine(s, inside, until, write, user, err);

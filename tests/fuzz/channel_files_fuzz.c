@@ -199,6 +199,7 @@ static int ask(struct sba_channel *c, uint8_t what)
 	size_t all = 0;
 	bool asked;
 	const struct sba_channel_write w = { .path = "/x", .source = nothing };
+	const struct sba_channel_get get = { .path = "/x", .sink = sink, .user = &all };
 	switch (what % 9) {
 	case 0:
 		return sba_channel_file_stat(c, "/x", true, soon(), &st, NULL);
@@ -211,7 +212,7 @@ static int ask(struct sba_channel *c, uint8_t what)
 	case 4:
 		return ask_content(c);
 	case 5:
-		return sba_channel_file_get(c, "/x", sink, &all, soon(), NULL);
+		return sba_channel_file_get(c, &get, soon(), NULL);
 	case 6:
 		return ask_tar(c);
 	case 7:

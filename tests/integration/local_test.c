@@ -146,6 +146,61 @@ static void paths_that_lead_out_are_refused_links_included(void **state)
 	sba_sandbox_close(s);
 }
 
+/* ---- large files ---- */
+
+enum { MARK_AT = 50 * 1024 * 1024 };
+
+struct reading {
+	uint64_t len;
+	uint64_t others; /* than zeros */
+	bool mark;
+};
+
+static int look_at(void *user, const void *data, size_t len, struct sba_error *err)
+{
+	struct reading *r = user;
+	(void)err;
+	if (!sba_is_zero(data, len)) {
+		for (size_t i = 0; i < len; i++) {
+			char c = ((const char *)data)[i];
+			r->others += c != 0;
+			r->mark |= c == 'm' && r->len + i == MARK_AT;
+		}
+	}
+	r->len += len;
+	return 0;
+}
+
+static void large_files_are_read_exactly_with_holes_and_without(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		uint64_t len, others;
+	} files[] = {
+		{ "sparse", 209715200, 1 },
+		{ "alias", 209715200, 1 },
+		{ "dense", 70 * 1024 * 1024, 70 * 1024 * 1024 },
+	};
+	struct sba_sandbox *s = open_box((struct sba_local_options){ 0 });
+	SBA_FREE char *made =
+		said(s, "truncate -s 200M sparse; ln -s sparse alias; "
+			"printf m | dd of=sparse bs=1M seek=50 conv=notrunc 2>/dev/null; "
+			"head -c 70M /dev/zero | tr '\\0' m > dense");
+	for (size_t i = 0; i < SBA_ARRAY_LEN(files); i++) {
+		char path[256];
+		struct sba_error err = { 0 };
+		struct reading r = { 0 };
+		snprintf(path, sizeof(path), "%s/%s", sba_sandbox_workdir(s), files[i].name);
+		if (sba_sandbox_read(s, path, 0, look_at, &r, &err) < 0)
+			fail_msg("%s: %s", files[i].name, err.text);
+		assert_int_equal(r.len, files[i].len);
+		assert_int_equal(r.others, files[i].others);
+		assert_true(r.mark);
+	}
+	sba_sandbox_close(s);
+}
+
 static bool is_gone(void *pid)
 {
 	return kill(*(pid_t *)pid, 0) < 0;
@@ -253,6 +308,7 @@ int main(void)
 		LIVE_STEP(what_looks_like_a_secret_is_left_out_unless_it_is_kept),
 		LIVE_STEP(it_writes_in_its_folder_and_its_temporary_one_alone),
 		LIVE_STEP(paths_that_lead_out_are_refused_links_included),
+		LIVE_STEP(large_files_are_read_exactly_with_holes_and_without),
 		LIVE_STEP(all_of_it_ends_with_a_client_that_is_killed),
 		LIVE_STEP(its_private_folder_goes_with_it_and_what_the_dead_left_too),
 		LIVE_STEP(run_works_in_the_folder_itself),
