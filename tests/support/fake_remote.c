@@ -128,6 +128,28 @@ static json_t *os_json(const struct fake_sandbox *s)
 			 "2026-11-29T16:15:30.579160Z", "entrypoint", "tail");
 }
 
+/* Metadata become labels by Kubernetes' rules. */
+static bool is_label(const char *s)
+{
+	static const char ends[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	size_t len = strlen(s);
+	return len == 0 || (len <= 63 && strchr(ends, s[0]) && strchr(ends, s[len - 1]) &&
+			    strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789-_.") == len);
+}
+
+static bool are_labels(const json_t *metadata)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)(uintptr_t)metadata, name, value)
+	{
+		if (!*name || !is_label(name) || !is_label(json_string_value(value)))
+			return false;
+	}
+	return true;
+}
+
 static void os_create(struct ask *k)
 {
 	const char *image = sba_json_str(k->body, "image.uri");
@@ -137,6 +159,10 @@ static void os_create(struct ask *k)
 		fake_remote_json(k->a, 422,
 				 json_pack("{s:[{s:s, s:s}]}", "detail", "type", "missing", "msg",
 					   "Field required"));
+		return;
+	}
+	if (!are_labels(json_object_get(k->body, "metadata"))) {
+		refuse(k, 400, "SANDBOX::INVALID_METADATA_LABEL", "Metadata are no labels");
 		return;
 	}
 	if (!strcmp(image, "none")) {

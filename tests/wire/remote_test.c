@@ -515,12 +515,15 @@ static void a_life_is_put_off_while_there_is_a_handle(void **state)
 	{
 		struct remote_world w;
 		struct sba_remote_box *b = NULL;
+		struct sba_exit how;
 		remote_world_begin(&w, remote_services[i], NULL);
 		struct sba_sandbox *s = remote_world_made(&w);
 		SBA_JSON json_t *marks = json_deep_copy(sba_remote_box_of(s)->marks);
 		assert_int_equal(
 			sba_remote_box_new(w.remote, sba_remote_box_of(s)->id, marks, &b, &w.err),
 			0);
+		/* Whatever runs meanwhile. */
+		struct sba_process *p = start(s, "exec sleep 600", false);
 		b->keepalive_ms = 300;
 		unsigned before = w.fake.renewed;
 		assert_int_equal(sba_remote_lease_start(b, &w.err), 0);
@@ -533,6 +536,8 @@ static void a_life_is_put_off_while_there_is_a_handle(void **state)
 			pthread_mutex_unlock(&w.fake.lock);
 		}
 		assert_true(now >= before + 3);
+		assert_int_equal(sba_process_wait(p, 0, &how, &w.err), SBA_ETIMEOUT);
+		sba_process_free(p);
 		sba_remote_box_free(b);
 		sba_sandbox_close(s);
 		remote_world_end(&w);

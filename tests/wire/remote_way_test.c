@@ -267,6 +267,37 @@ static void one_that_expires_in_the_middle_is_said_to_be_gone(void **state)
 	}
 }
 
+/* Nobody can say how the command ended, nor whether its sandbox is there. */
+static void a_server_that_dies_in_a_stream_leaves_its_end_unknown(void **state)
+{
+	static const struct remote_lie lies[] = {
+		{ .method = "POST", .path = "/command", .times = 1, .cut = true },
+		{ .method = "POST", .path = "/process.Process/Start", .times = 1, .cut = true },
+		{ .method = "POST", .path = "", .times = -1, .hang_up = true },
+		{ .method = "GET", .path = "", .times = -1, .hang_up = true },
+		{ 0 }
+	};
+	const char *const argv[] = { "true", NULL };
+	const struct sba_exec_options o = { .argv = argv };
+	(void)state;
+	FOR_EACH_SERVICE(i)
+	{
+		struct remote_world w;
+		struct sba_process *p = NULL;
+		struct sba_exit how;
+		remote_world_begin(&w, remote_services[i], NULL);
+		struct sba_sandbox *s = remote_world_made(&w);
+		w.lies = lies;
+		assert_int_equal(sba_sandbox_exec(s, &o, &p, &w.err), 0);
+		assert_int_equal(sba_process_wait(p, -1, &how, &w.err), SBA_ELOST);
+		sba_process_free(p);
+		w.lies = NULL;
+		assert_works(s);
+		sba_sandbox_close(s);
+		remote_world_end(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +310,7 @@ int main(void)
 		cmocka_unit_test(one_that_failed_is_not_waited_for),
 		cmocka_unit_test(one_that_was_paused_is_woken_by_being_used),
 		cmocka_unit_test(one_whose_client_is_gone_ends_when_it_was_to),
+		cmocka_unit_test(a_server_that_dies_in_a_stream_leaves_its_end_unknown),
 		cmocka_unit_test(one_that_expires_in_the_middle_is_said_to_be_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
