@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 enum {
-	READS = 64, /* pieces of the link taken in a row before it is written to */
+	READS = 64,               /* pieces of the link taken in a row before it is written to */
+	MUCH = 32 * SBA_KIB,      /* at once: the link is left to fill for a moment */
+	STILL_MUCH = 8 * SBA_KIB, /* in such a moment */
+	MOMENT_NS = 150 * 1000,
 	POLL_LINK = 0,
 	POLL_WAKE,
 	POLL_SOCKETS,
@@ -69,8 +72,9 @@ static int at_end(struct sba_channel *c, struct sba_error *err)
 	return c->link->ops->explain(c->link, c->preamble.data ? c->preamble.data : "", err);
 }
 
-static int read_pieces(struct sba_channel *c, struct sba_error *err)
+static int read_pieces(struct sba_channel *c, size_t *came, struct sba_error *err)
 {
+	*came = 0;
 	for (int i = 0; i < READS; i++) {
 		const char *data;
 		ssize_t n = c->link->ops->read(c->link, &data, err);
@@ -81,13 +85,16 @@ static int read_pieces(struct sba_channel *c, struct sba_error *err)
 		int rc = n < 0 ? (int)n : receive(c, data, (size_t)n, err);
 		if (rc < 0)
 			return rc;
+		*came += (size_t)n;
 	}
 	return 0;
 }
 
 static int read_link(struct sba_channel *c, struct sba_error *err)
 {
-	int rc = read_pieces(c, err);
+	size_t came;
+	int rc = read_pieces(c, &came, err);
+	c->much = came >= (size_t)(c->much ? STILL_MUCH : MUCH);
 	pthread_mutex_lock(&c->lock);
 	c->owes_news = sba_channel_stream_tell_news(c);
 	pthread_mutex_unlock(&c->lock);
@@ -189,6 +196,25 @@ static bool shall_go_on(struct sba_channel *c)
 	return on;
 }
 
+/* Until something is to be done; how many descriptors were looked at. A link that brings
+ * much is left out for a moment: every piece that wakes us costs its sender, and us, more
+ * than to move it does. */
+static int await(struct sba_channel *c, struct sba_until until, size_t *ret_n,
+		 struct sba_error *err)
+{
+	struct timespec left = { .tv_nsec = MOMENT_NS };
+	*ret_n = gather(c);
+	if (c->much) {
+		c->polls[POLL_LINK].events &= (short)~POLLIN;
+	} else {
+		int ms = sba_until_left(until);
+		left = (struct timespec){ ms / 1000, ms % 1000 * 1000000L };
+	}
+	if (ppoll(c->polls, (nfds_t)*ret_n, &left, NULL) < 0 && errno != EINTR)
+		return sba_fail_errno(err, SBA_EIO, errno, "channel: poll");
+	return 0;
+}
+
 static int turn(struct sba_channel *c, struct sba_error *err)
 {
 	int64_t next = 0;
@@ -197,12 +223,13 @@ static int turn(struct sba_channel *c, struct sba_error *err)
 		rc = write_link(c, err);
 	if (rc < 0)
 		return rc;
-	size_t n = gather(c);
 	struct sba_until until = { next, -1 };
 	if (c->owes_news)
 		until = sba_until_sooner(until, 1);
-	if (poll(c->polls, (nfds_t)n, sba_until_left(until)) < 0 && errno != EINTR)
-		return sba_fail_errno(err, SBA_EIO, errno, "channel: poll");
+	size_t n;
+	rc = await(c, until, &n, err);
+	if (rc < 0)
+		return rc;
 	/* Stopped, in a debugger, on a machine that slept. */
 	int64_t late = sba_now_ms() - next;
 	if (late >= SBA_CHANNEL_GUEST_SILENCE_MS - SBA_CHANNEL_PING_MS)

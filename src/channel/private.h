@@ -220,6 +220,7 @@ struct sba_channel {
 	/* the I/O thread's */
 	bool greeted; /* HTTP/2 has begun */
 	bool owes_news;
+	bool much; /* came at once */
 	struct sba_buf preamble;
 	struct sba_flood flood;
 	int64_t heard, next_ping;
