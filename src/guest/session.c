@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "guest/guest.h"
@@ -24,6 +25,9 @@ enum {
 	POLL_STREAMS,
 	POLLS = POLL_STREAMS + POLLS_PER_STREAM * SBA_SESSION_SLOTS + SBA_SESSION_DRAINS,
 	PIPE_WIDE = 1024 * 1024,
+	MUCH = 32 * 1024,      /* taken from sources at once: they are left to fill */
+	STILL_MUCH = 8 * 1024, /* when they were */
+	MOMENT_NS = 200 * 1000,
 };
 
 /* Who a pollfd belongs to. */
@@ -168,12 +172,28 @@ static bool tick(struct sba_session *session)
 }
 
 /* Milliseconds until something is due. */
-static int rest(const struct sba_session *session, int64_t next_look)
+static int time_left(const struct sba_session *session, int64_t next_look)
 {
 	int64_t next = session->next_ping < next_look ? session->next_ping : next_look;
 	int64_t left = next - sba_guest_now_ms(CLOCK_MONOTONIC);
 
 	return left > 0 ? (int)left : 0;
+}
+
+/* Sources that bring much are left to fill for a moment, and stdout to empty: every piece
+ * that wakes us, or whom we wake with it, costs more than to move it does. */
+static void rest(struct sba_session *session)
+{
+	static const struct timespec moment = { .tv_nsec = MOMENT_NS };
+	struct pollfd polls[] = {
+		{ STDIN_FILENO, POLLIN, 0 },
+		{ session->sigfd, POLLIN, 0 },
+	};
+
+	session->rests = session->took >= (size_t)(session->rests ? STILL_MUCH : MUCH);
+	session->took = 0;
+	if (session->rests)
+		ppoll(polls, sizeof(polls) / sizeof(polls[0]), &moment, NULL);
 }
 
 static void live(struct sba_session *session)
@@ -188,8 +208,9 @@ static void live(struct sba_session *session)
 		 * which saves the engine one of two pieces to pass on. */
 		if (session->greeted)
 			sba_session_h2_write(session);
+		rest(session);
 		gather(session, &wait);
-		if (poll(wait.polls, wait.count, rest(session, next_look)) > 0 &&
+		if (poll(wait.polls, wait.count, time_left(session, next_look)) > 0 &&
 		    !serve(session, &wait))
 			return;
 	}

@@ -96,6 +96,8 @@ struct sba_session {
 	nghttp2_session *h2;
 	int sigfd;
 	bool greeted;       /* the host's first bytes have come */
+	bool rests;         /* while sources fill */
+	size_t took;        /* from sources since the last rest */
 	bool failed;        /* the host broke the protocol, or memory is out */
 	size_t wide, roomy; /* streams that are so */
 	int64_t heard;      /* when the last byte came */

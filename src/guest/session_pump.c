@@ -194,6 +194,7 @@ ssize_t sba_session_pump_source(nghttp2_session *h2, int32_t id, uint8_t *buf, s
 	else
 		got = read_any(session, stream, tail + FRAME_HEAD, length);
 	if (got > 0) {
+		session->took += got;
 		*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 		return (ssize_t)got;
 	}
