@@ -300,6 +300,8 @@ int sba_channel_stream_take(struct sba_channel_stream *s, struct sba_buf *with,
 		unlock(s);
 		if (rc > 0)
 			return rc == 1 ? 1 : why;
+		if (until.deadline_ms == 0)
+			return sba_fail(err, SBA_ETIMEOUT, "nothing has come");
 		rc = sba_wait_fd(s->event_fd, POLLIN, until, err);
 		if (rc < 0)
 			return rc;

@@ -343,6 +343,8 @@ static ssize_t read_stream(struct sba_exec *x, enum sba_exec_stream *stream, con
 		n = sba_wire_fill(x->wire, err);
 		if (n == 0)
 			return at_end(x, err);
+		if (n == SBA_AGAIN && until.deadline_ms == 0)
+			return sba_fail(err, SBA_ETIMEOUT, "nothing has come");
 		if (n == SBA_AGAIN)
 			n = wait_stream(x, until, err);
 		if (n < 0)
