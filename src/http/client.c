@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 struct sba_http_client {
 	struct sba_curl curl;
@@ -242,6 +243,15 @@ static int take_method(struct sba_http_response *lane, const struct sba_http_cal
 	return 0;
 }
 
+/* libcurl's own (7.88 at least) is inherited by whatever this program starts, and a connection
+ * that somebody else holds does not close. */
+static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *a)
+{
+	(void)user;
+	(void)purpose;
+	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
 static bool set_safe_options(const struct sba_http_client *c, CURL *easy)
 {
 	c->curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -251,6 +261,7 @@ static bool set_safe_options(const struct sba_http_client *c, CURL *easy)
 	c->curl.easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
 	c->curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)SBA_HTTP_CONNECT_MS);
 	c->curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	c->curl.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	c->curl.easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	c->curl.easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)SBA_HTTP_RECEIVE_BUFFER);
 #if LIBCURL_VERSION_NUM >= 0x075700

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+
 #include "support/folder.h"
 #include "support/raw_upstream.h"
 #include "support/tls_front.h"
@@ -230,6 +232,35 @@ static void connection_is_used_again(void **state)
 		sba_buf_fini(&body);
 	}
 	assert_int_equal(w.up.connections, 1);
+	end(&w);
+}
+
+static bool leads_to(int fd, uint16_t port)
+{
+	struct sockaddr_in peer = { 0 };
+	socklen_t len = sizeof(peer);
+	return getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && peer.sin_family == AF_INET &&
+	       ntohs(peer.sin_port) == port;
+}
+
+/* Else a program that is started meanwhile keeps it open. */
+static void connection_is_nobody_elses(void **state)
+{
+	static const struct raw_answer answers[] = { { OK_HEAD("2") "ok", RAW_KEEP } };
+	struct sba_http_response *r;
+	struct world w;
+	int found = 0;
+	(void)state;
+	begin(&w, answers, 1);
+	assert_int_equal(ask(&w, "GET", NULL, &r), 0);
+	for (int fd = 3; fd < 256; fd++) {
+		if (!leads_to(fd, w.up.port))
+			continue;
+		found++;
+		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	}
+	assert_int_equal(found, 1);
+	sba_http_response_close(r);
 	end(&w);
 }
 
@@ -522,6 +553,7 @@ int main(void)
 		cmocka_unit_test(body_that_is_given_piece_by_piece_arrives_whole_or_breaks),
 		cmocka_unit_test(header_with_a_line_end_is_refused),
 		cmocka_unit_test(connection_is_used_again),
+		cmocka_unit_test(connection_is_nobody_elses),
 		cmocka_unit_test(request_that_may_have_arrived_is_not_sent_again),
 		cmocka_unit_test(bytes_are_there_before_the_rest_is),
 		cmocka_unit_test(cancelled_wait_for_the_head_closes_the_connection),
