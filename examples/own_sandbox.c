@@ -114,7 +114,7 @@ static int my_close(struct sba_sandbox *s, struct sba_error *err)
 const struct sba_backend own_sandbox = {
 	.version = SBA_BACKEND_VERSION,
 	.name = "own",
-	.can = SBA_CAN_STDIN | SBA_CAN_SIGNAL | SBA_CAN_HOST_URL | SBA_CAN_TREES,
+	.can = SBA_CAN_STDIN | SBA_CAN_SIGNAL | SBA_CAN_HOST_URL | SBA_CAN_TREES | SBA_CAN_RUN_CODE,
 	.workdir = my_workdir,
 	.exec = my_exec,
 	.host_url = my_host_url,

@@ -8,6 +8,7 @@
 #define SANDBOX_AGENT_BACKEND_H
 
 #include <sandbox-agent/changes.h>
+#include <sandbox-agent/code.h>
 #include <sandbox-agent/files.h>
 #include <sandbox-agent/sandbox.h>
 
@@ -18,18 +19,20 @@ extern "C" {
 /* ---- what a sandbox can do beyond what each must ---- */
 
 enum sba_capability {
-	SBA_CAN_STDIN = 1 << 0,    /* a command reads input while it runs; else all of it is
-				    * sent before the command begins */
-	SBA_CAN_TTY = 1 << 1,      /* a terminal, which can be resized */
-	SBA_CAN_SIGNAL = 1 << 2,   /* any signal; else only the end of a command */
-	SBA_CAN_USER = 1 << 3,     /* a command as another user */
-	SBA_CAN_DETACH = 1 << 4,   /* a command that outlives its client */
-	SBA_CAN_LOCK = 1 << 5,     /* names that commands hold, whatever client started them */
-	SBA_CAN_HOST_URL = 1 << 6, /* ports of this host are reached from inside */
-	SBA_CAN_PORT = 1 << 7,     /* ports inside are reached from this host */
-	SBA_CAN_TREES = 1 << 8,    /* folders in and out */
-	SBA_CAN_FORK = 1 << 9,     /* copies of it */
-	SBA_CAN_INSPECT = 1 << 10, /* limits, environment, CPU used, all that is known of it */
+	SBA_CAN_STDIN = 1 << 0,       /* a command reads input while it runs; else all of it is
+				       * sent before the command begins */
+	SBA_CAN_TTY = 1 << 1,         /* a terminal, which can be resized */
+	SBA_CAN_SIGNAL = 1 << 2,      /* any signal; else only the end of a command */
+	SBA_CAN_USER = 1 << 3,        /* a command as another user */
+	SBA_CAN_DETACH = 1 << 4,      /* a command that outlives its client */
+	SBA_CAN_LOCK = 1 << 5,        /* names that commands hold, whatever client started them */
+	SBA_CAN_HOST_URL = 1 << 6,    /* ports of this host are reached from inside */
+	SBA_CAN_PORT = 1 << 7,        /* ports inside are reached from this host */
+	SBA_CAN_TREES = 1 << 8,       /* folders in and out */
+	SBA_CAN_FORK = 1 << 9,        /* copies of it */
+	SBA_CAN_INSPECT = 1 << 10,    /* limits, environment, CPU used, all that is known of it */
+	SBA_CAN_RUN_CODE = 1 << 11,   /* source in a language: code.h */
+	SBA_CAN_CODE_STATE = 1 << 12, /* contexts of it that keep their state */
 };
 /* "tty", "host_url", …: the word that errors use. Lent for ever. */
 SBA_API const char *sba_capability_name(enum sba_capability one);
@@ -159,7 +162,17 @@ struct sba_backend {
 	int (*download)(struct sba_sandbox *s, const char *path,
 			const struct sba_tree_options *options, struct sba_tree *ret,
 			struct sba_error *err);
-	uint64_t reserved[13];
+	/* As sba_sandbox_run_code(): tells what comes as it comes. Of the options the defaults are
+	 * filled in, and max_output is the library's to keep.
+	 * NULL: by python3, node, bash and sh inside. Both only with SBA_CAN_RUN_CODE. */
+	int (*run_code)(struct sba_sandbox *s, const struct sba_code_options *options,
+			sba_code_fn *tell, void *user, struct sba_exit *ret, struct sba_error *err);
+	/* As sba_code_context_new() and _end(), which is idempotent; names are letters, digits, '-'
+	 * and '_'. NULL: without SBA_CAN_CODE_STATE. */
+	int (*context_new)(struct sba_sandbox *s, const char *language, char **ret,
+			   struct sba_error *err);
+	int (*context_end)(struct sba_sandbox *s, const char *context, struct sba_error *err);
+	uint64_t reserved[10];
 };
 
 /* Makes a handle on a sandbox of your own. The table is lent and outlives it; self is what

@@ -41,6 +41,7 @@
 #include <sandbox-agent/audit.h>
 #include <sandbox-agent/backend.h>
 #include <sandbox-agent/changes.h>
+#include <sandbox-agent/code.h>
 #include <sandbox-agent/config.h>
 #include <sandbox-agent/driver.h>
 #include <sandbox-agent/engine.h>

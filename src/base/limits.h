@@ -123,6 +123,7 @@ enum {
 	SBA_STATE_CONTENT_MAX = SBA_MIB,         /* of one file, kept by a handle */
 	SBA_STATE_CONTENTS_MAX = 64 * SBA_MIB,   /* of all of them */
 	SBA_HASHES_MIN = 1000,                   /* files read that are worth a list of them */
+	SBA_CODE_VALUES_MAX = 4096,              /* that a run of code shows */
 	SBA_LISTS_MAX = 4 * SBA_MIB,             /* names of lists that are kept */
 	SBA_DIFF_LINES_MAX = 1000 * 1000,        /* of both sides of a text */
 	SBA_BUNDLE_MAX = 1024 * SBA_MIB,         /* commits of a sandbox, packed */
@@ -147,14 +148,15 @@ enum {
 	SBA_SSE_EVENT_MAX = SBA_MIB,             /* data of one server-sent event */
 
 	/* services that have sandboxes */
-	SBA_REMOTE_ANSWER_MAX = 8 * SBA_MIB, /* a JSON answer: a list of sandboxes */
-	SBA_REMOTE_ERROR_MAX = 64 * SBA_KIB, /* the body of an error, as far as it is read */
-	SBA_REMOTE_EVENT_MAX = 4 * SBA_MIB,  /* one message of a stream of output */
-	SBA_REMOTE_PAGES_MAX = 100,          /* of a list */
-	SBA_REMOTE_CALL_MS = 60 * 1000,      /* one request that is not a stream */
-	SBA_REMOTE_SILENCE_MS = 60 * 1000,   /* a command's stream, which is told to ping */
-	SBA_REMOTE_TRIES = 4,                /* of what may be asked again */
-	SBA_REMOTE_RETRY_MS = 10 * 1000,     /* as long as is waited where it says how long */
+	SBA_REMOTE_ANSWER_MAX = 8 * SBA_MIB,      /* a JSON answer: a list of sandboxes */
+	SBA_REMOTE_ERROR_MAX = 64 * SBA_KIB,      /* the body of an error, as far as it is read */
+	SBA_REMOTE_EVENT_MAX = 4 * SBA_MIB,       /* one message of a stream of output */
+	SBA_REMOTE_CODE_EVENT_MAX = 32 * SBA_MIB, /* one of code that runs: a picture */
+	SBA_REMOTE_PAGES_MAX = 100,               /* of a list */
+	SBA_REMOTE_CALL_MS = 60 * 1000,           /* one request that is not a stream */
+	SBA_REMOTE_SILENCE_MS = 60 * 1000,        /* a command's stream, which is told to ping */
+	SBA_REMOTE_TRIES = 4,                     /* of what may be asked again */
+	SBA_REMOTE_RETRY_MS = 10 * 1000,          /* as long as is waited where it says how long */
 
 	/* registries of images */
 	SBA_REGISTRY_BODY_MAX = 4 * SBA_MIB, /* a manifest; what the specification allows */

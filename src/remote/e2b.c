@@ -278,7 +278,7 @@ static const struct sba_backend backend = {
 	.version = SBA_BACKEND_VERSION,
 	.name = "e2b",
 	.can = SBA_CAN_STDIN | SBA_CAN_TTY | SBA_CAN_SIGNAL | SBA_CAN_HOST_URL | SBA_CAN_PORT |
-	       SBA_CAN_TREES,
+	       SBA_CAN_TREES | SBA_CAN_RUN_CODE | SBA_CAN_CODE_STATE,
 	.workdir = sba_remote_workdir,
 	.exec = exec,
 	.read = sba_remote_read,
@@ -286,6 +286,9 @@ static const struct sba_backend backend = {
 	.host_url = sba_guest_host_url,
 	.close = sba_remote_box_close,
 	.free = sba_remote_box_release,
+	.run_code = sba_remote_run_code,
+	.context_new = sba_remote_context_new,
+	.context_end = sba_remote_context_end,
 };
 
 const struct sba_remote_kind sba_remote_e2b = {
@@ -307,4 +310,5 @@ const struct sba_remote_kind sba_remote_e2b = {
 	.input = sba_envd_input,
 	.put = sba_envd_put,
 	.get = sba_envd_get,
+	.code = &sba_e2b_code,
 };

@@ -24,4 +24,6 @@ int sba_envd_put(struct sba_remote_box *b, const char *path, int fd, uint64_t si
 int sba_envd_get(struct sba_remote_box *b, const char *path, struct sba_until until,
 		 struct sba_http_response **ret, struct sba_error *err) SBA_MUST_CHECK;
 
+extern const struct sba_remote_code_kind sba_e2b_code; /* e2b_code.c */
+
 #endif

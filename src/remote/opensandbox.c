@@ -313,13 +313,16 @@ static int renew(struct sba_remote_box *b, int64_t ends_at, struct sba_until unt
 static const struct sba_backend backend = {
 	.version = SBA_BACKEND_VERSION,
 	.name = "opensandbox",
-	.can = SBA_CAN_SIGNAL | SBA_CAN_TREES,
+	.can = SBA_CAN_SIGNAL | SBA_CAN_TREES | SBA_CAN_RUN_CODE | SBA_CAN_CODE_STATE,
 	.workdir = sba_remote_workdir,
 	.exec = sba_remote_exec,
 	.read = sba_remote_read,
 	.write = sba_remote_write,
 	.close = sba_remote_box_close,
 	.free = sba_remote_box_release,
+	.run_code = sba_remote_run_code,
+	.context_new = sba_remote_context_new,
+	.context_end = sba_remote_context_end,
 };
 
 const struct sba_remote_kind sba_remote_opensandbox = {
@@ -340,4 +343,5 @@ const struct sba_remote_kind sba_remote_opensandbox = {
 	.decode = sba_execd_decode,
 	.put = sba_execd_put,
 	.get = sba_execd_get,
+	.code = &sba_execd_code,
 };

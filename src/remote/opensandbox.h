@@ -18,4 +18,6 @@ int sba_execd_put(struct sba_remote_box *b, const char *path, int fd, uint64_t s
 int sba_execd_get(struct sba_remote_box *b, const char *path, struct sba_until until,
 		  struct sba_http_response **ret, struct sba_error *err) SBA_MUST_CHECK;
 
+extern const struct sba_remote_code_kind sba_execd_code; /* execd_code.c */
+
 #endif

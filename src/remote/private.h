@@ -82,6 +82,7 @@ struct sba_remote_box {
 	struct sba_strv headers; /* of every request to it */
 	char *secret;            /* one more */
 	int version;             /* of envd: 0.6.7 is 607 */
+	bool code_runs;          /* its code interpreter has answered once; under the lock */
 	char *workdir;
 	int closed_fd; /* readable once it was closed */
 	pthread_mutex_t lock;
@@ -200,6 +201,57 @@ bool sba_remote_box_is_closed(struct sba_remote_box *b);
 /* What a failed stream really means: whether the sandbox is still there. */
 int sba_remote_explain(struct sba_remote_box *b, int rc, struct sba_error *err) SBA_MUST_CHECK;
 
+/* ---- code.c: members of both tables ---- */
+
+int sba_remote_run_code(struct sba_sandbox *s, const struct sba_code_options *options,
+			sba_code_fn *tell, void *user, struct sba_exit *ret,
+			struct sba_error *err) SBA_MUST_CHECK;
+int sba_remote_context_new(struct sba_sandbox *s, const char *language, char **ret,
+			   struct sba_error *err) SBA_MUST_CHECK;
+int sba_remote_context_end(struct sba_sandbox *s, const char *context,
+			   struct sba_error *err) SBA_MUST_CHECK;
+
+/* One run, while its stream lasts. */
+struct sba_remote_code {
+	struct sba_remote_box *box;
+	const struct sba_code_options *options;
+	sba_code_fn *tell;
+	void *user;
+	struct sba_buf line;
+	char session[80]; /* that it is interrupted by; "": not told */
+	bool failed;      /* an error was told */
+};
+int sba_remote_tell_output(struct sba_remote_code *c, enum sba_code_event_kind kind,
+			   const json_t *text, struct sba_error *err) SBA_MUST_CHECK;
+int sba_remote_tell_error(struct sba_remote_code *c, const json_t *name, const json_t *text,
+			  const char *traceback, struct sba_error *err) SBA_MUST_CHECK;
+int sba_remote_tell_number(struct sba_remote_code *c, const json_t *number,
+			   struct sba_error *err) SBA_MUST_CHECK;
+/* A value of {"FORM": DATA}; type_of says what a form's type is (it may fill buf); NULL: it is
+ * none. */
+typedef const char *sba_remote_type_fn(const char *form, char buf[80]);
+int sba_remote_tell_value(struct sba_remote_code *c, const json_t *forms, bool is_result,
+			  sba_remote_type_fn *type_of, struct sba_error *err) SBA_MUST_CHECK;
+/* A request to the code interpreter that is not a stream. */
+int sba_remote_code_call(struct sba_remote_box *b, const char *method, const char *path,
+			 const json_t *body, struct sba_until until, json_t **ret,
+			 struct sba_error *err) SBA_MUST_CHECK;
+
+/* The code interpreter of a kind of service. */
+struct sba_remote_code_kind {
+	const char *run;      /* paths: to run code, to make a context, */
+	const char *contexts; /* … to end one: with its name behind it */
+	const char *context;
+	const char *image; /* that has one, for words */
+	/* Where it answers; headers are added. */
+	int (*way)(const struct sba_remote_box *b, const char *path, char **ret_url,
+		   struct sba_strv *ret_headers, struct sba_error *err);
+	int (*compose)(const struct sba_code_options *o, json_t **ret, struct sba_error *err);
+	int (*take)(struct sba_remote_code *c, const json_t *event, struct sba_error *err);
+	/* Its stream is closed already. */
+	int (*stop)(struct sba_remote_code *c, struct sba_until until, struct sba_error *err);
+};
+
 /* ---- one kind of service ---- */
 
 struct sba_remote_start {
@@ -250,6 +302,7 @@ struct sba_remote_kind {
 		   struct sba_until until, struct sba_error *err);
 	int (*get)(struct sba_remote_box *b, const char *path, struct sba_until until,
 		   struct sba_http_response **ret, struct sba_error *err);
+	const struct sba_remote_code_kind *code;
 };
 extern const struct sba_remote_kind sba_remote_opensandbox, sba_remote_e2b;
 

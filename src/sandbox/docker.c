@@ -13,7 +13,7 @@ const struct sba_backend sba_backend_docker = {
 	.name = "docker",
 	.can = SBA_CAN_STDIN | SBA_CAN_TTY | SBA_CAN_SIGNAL | SBA_CAN_USER | SBA_CAN_DETACH |
 	       SBA_CAN_LOCK | SBA_CAN_HOST_URL | SBA_CAN_PORT | SBA_CAN_TREES | SBA_CAN_FORK |
-	       SBA_CAN_INSPECT,
+	       SBA_CAN_INSPECT | SBA_CAN_RUN_CODE,
 	.workdir = workdir,
 	.exec = sba_guest_exec,
 	.read = sba_inside_read,

@@ -224,7 +224,9 @@ int sba_sandbox_download(struct sba_sandbox *s, const char *path, const char *ho
 	};
 	struct sba_land_report report = { 0 };
 	struct sba_until until = sba_transfer_until(s, o ? o->timeout_ms : 0);
-	int rc = sba_inside_path(path, inside, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
+	if (rc == 0)
+		rc = sba_inside_path(path, inside, err);
 	if (rc == 0)
 		rc = sba_tar_way_open(s, &find, until, &d.way, err);
 	if (rc < 0 || !d.way)
@@ -256,7 +258,9 @@ int sba_sandbox_download_tar(struct sba_sandbox *s, const char *path, sba_write_
 	};
 	struct sba_until until = sba_transfer_until(s, o ? o->timeout_ms : 0);
 	SBA_FREE char *piece = malloc(64 * (size_t)SBA_KIB);
-	ssize_t n = piece ? sba_inside_path(path, inside, err) : sba_fail_nomem(err);
+	ssize_t n = piece ? sba_sandbox_need(s, SBA_CAN_TREES, err) : sba_fail_nomem(err);
+	if (n == 0)
+		n = sba_inside_path(path, inside, err);
 	if (n == 0)
 		n = sba_tar_way_open(s, &find, until, &d.way, err);
 	if (n < 0 || !d.way)

@@ -246,7 +246,7 @@ static const struct sba_backend local_backend = {
 	.version = SBA_BACKEND_VERSION,
 	.name = "local",
 	.can = SBA_CAN_STDIN | SBA_CAN_TTY | SBA_CAN_SIGNAL | SBA_CAN_HOST_URL | SBA_CAN_PORT |
-	       SBA_CAN_TREES,
+	       SBA_CAN_TREES | SBA_CAN_RUN_CODE,
 	.workdir = local_workdir,
 	.exec = local_exec,
 	.read = sba_inside_read,

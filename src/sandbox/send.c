@@ -389,9 +389,7 @@ int sba_send(struct sba_sandbox *s, const char *folder, const struct sba_cargo *
 		.until = sba_transfer_until(s, o ? o->timeout_ms : 0),
 	};
 	sba_buf_init(&j.dress.dirs, DIRS_MAX);
-	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
-	if (rc == 0)
-		rc = sba_sandbox_check_path(s, folder, err);
+	int rc = sba_sandbox_check_path(s, folder, err);
 	if (rc == 0)
 		rc = by_any(&j, err);
 	unload(&j);

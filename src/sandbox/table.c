@@ -21,8 +21,9 @@ const struct sba_backend *sba_backend_of(const struct sba_sandbox *s)
 
 const char *sba_capability_name(enum sba_capability one)
 {
-	static const char *const names[] = { "stdin",    "tty",  "signal", "user", "detach", "lock",
-					     "host_url", "port", "trees",  "fork", "inspect" };
+	static const char *const names[] = { "stdin",   "tty",      "signal",    "user",  "detach",
+					     "lock",    "host_url", "port",      "trees", "fork",
+					     "inspect", "run_code", "code_state" };
 	for (size_t i = 0; i < SBA_ARRAY_LEN(names); i++) {
 		if ((unsigned)one == 1U << i)
 			return names[i];
@@ -82,7 +83,10 @@ static int check_table(const struct sba_backend *b, struct sba_error *err)
 	if (!b->exec || !b->close)
 		return sba_fail(err, SBA_EINVAL, "backend '%s': it has no '%s'", b->name,
 				b->exec ? "close" : "exec");
-	if (((b->can & SBA_CAN_HOST_URL) && !b->host_url) || ((b->can & SBA_CAN_FORK) && !b->fork))
+	bool keeps_state = b->version > 1 && (b->can & SBA_CAN_CODE_STATE);
+	if (((b->can & SBA_CAN_HOST_URL) && !b->host_url) ||
+	    ((b->can & SBA_CAN_FORK) && !b->fork) ||
+	    (keeps_state && (!b->run_code || !b->context_new || !b->context_end)))
 		return sba_fail(err, SBA_EINVAL,
 				"backend '%s': it promises what is not in its table", b->name);
 	return 0;

@@ -190,9 +190,7 @@ int sba_tar_way_open(struct sba_sandbox *s, const struct sba_tar_find *f, struct
 	if (!w)
 		return sba_fail_nomem(err);
 	w->sandbox = s;
-	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
-	if (rc == 0)
-		rc = sba_sandbox_check_path(s, f->path, err);
+	int rc = sba_sandbox_check_path(s, f->path, err);
 	if (rc == 0)
 		rc = look(s, w, f->path, f->contents, err);
 	if (rc == SBA_ENOTFOUND)

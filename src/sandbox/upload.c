@@ -193,10 +193,13 @@ int sba_sandbox_upload(struct sba_sandbox *s, const char *host_path, const char 
 	char inside[SBA_INSIDE_PATH_MAX];
 	SBA_FREE char *real = realpath(host_path, NULL);
 	struct upload u = { .s = s, .host_path = real, .options = o };
+	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
+	if (rc < 0)
+		return rc;
 	if (!real || stat(real, &u.st) < 0)
 		return sba_fail_errno(err, errno == ENOENT ? SBA_ENOTFOUND : SBA_EIO, errno, "%s",
 				      host_path);
-	int rc = sba_inside_path(path, inside, err);
+	rc = sba_inside_path(path, inside, err);
 	if (rc == 0)
 		rc = upload(&u, inside, ret_report, err);
 	sba_strv_fini(&u.files);
@@ -209,7 +212,10 @@ int sba_sandbox_upload_tar(struct sba_sandbox *s, sba_read_fn *read, void *user,
 {
 	char inside[SBA_INSIDE_PATH_MAX];
 	const struct sba_cargo cargo = { .tar = read, .user = user };
-	int rc = sba_inside_path(path, inside, err);
+	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
+	if (rc < 0)
+		return rc;
+	rc = sba_inside_path(path, inside, err);
 	if (rc == 0)
 		rc = look(s, inside, err);
 	if (rc == 0)

@@ -406,6 +406,9 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 {
 	char inside[SBA_INSIDE_PATH_MAX];
 	struct stat st;
+	int rc = sba_sandbox_need(s, SBA_CAN_TREES, err);
+	if (rc < 0)
+		return rc;
 	if (stat(host_dir, &st) < 0)
 		return sba_fail_errno(err, SBA_ENOTFOUND, errno, "workspace '%s'", host_dir);
 	if (!S_ISDIR(st.st_mode))
@@ -413,7 +416,7 @@ int sba_sandbox_add_workspace(struct sba_sandbox *s, const char *host_dir, const
 	struct project p = { .dir = host_dir,
 			     .until = sba_sandbox_until(s, GIT_MS),
 			     .pack_until = sba_sandbox_until(s, GIT_PACK_MS) };
-	int rc = sba_inside_path(path ? path : sba_sandbox_workdir(s), inside, err);
+	rc = sba_inside_path(path ? path : sba_sandbox_workdir(s), inside, err);
 	if (rc == 0 && strcmp(inside, "/") == 0)
 		rc = sba_fail(err, SBA_EREFUSED, "a workspace does not replace the sandbox's root");
 	if (rc == 0)

@@ -466,6 +466,91 @@ static void programs_and_temporary_folders_are_found(void **state)
 	sba_run_result_fini(&r);
 }
 
+/* ---- code ---- */
+
+static struct sba_code_run run_code(struct sba_sandbox *s, const struct sba_code_options *o)
+{
+	struct sba_code_run r = { 0 };
+	struct sba_error err = { 0 };
+	if (sba_sandbox_run_code(s, o, &r, &err) < 0)
+		fail_msg("%s", err.text);
+	return r;
+}
+
+static void code_runs_and_tells_what_came_of_it(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	struct sba_code_run r = run_code(
+		s, &(struct sba_code_options){ .language = "bash",
+					       .code = "echo out; cat; echo err >&2; exit 3" });
+	assert_string_equal(r.out, "out\n");
+	assert_string_equal(r.err, "err\n");
+	assert_int_equal(r.exit.kind, SBA_EXITED);
+	assert_int_not_equal(r.exit.number, 0);
+	sba_code_run_fini(&r);
+	r = run_code(s, &(struct sba_code_options){ .language = "bash",
+						    .code = "printf '%s' {1..100}",
+						    .max_output = 10 });
+	assert_string_equal(r.out, "1234567891");
+	assert_int_equal(r.dropped, 192 - 10);
+	assert_int_equal(r.exit.number, 0);
+	sba_code_run_fini(&r);
+}
+
+static void code_is_ended_at_its_deadline(void **state)
+{
+	struct sba_code_run r = run_code(
+		box_of(state), &(struct sba_code_options){ .language = "bash",
+							   .code = "echo begun; exec sleep 7575",
+							   .timeout_ms = 3000 });
+	assert_int_equal(r.exit.kind, SBA_TIMED_OUT);
+	assert_string_equal(r.out, "begun\n");
+	sba_code_run_fini(&r);
+	live_await(is_gone, (void *)(uintptr_t) "7575", 20000);
+}
+
+static void code_keeps_its_state_where_it_can(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	struct sba_error err = { 0 };
+	SBA_FREE char *context = NULL;
+	int rc = sba_code_context_new(s, "python", &context, &err);
+	if (!sba_sandbox_can(s, SBA_CAN_CODE_STATE)) {
+		assert_int_equal(rc, SBA_EUNSUPPORTED);
+		assert_non_null(strstr(err.text, "'code_state'"));
+		return;
+	}
+	assert_int_equal(rc, 0);
+	struct sba_code_run r =
+		run_code(s, &(struct sba_code_options){ .code = "x = 41", .context = context });
+	sba_code_run_fini(&r);
+	r = run_code(s, &(struct sba_code_options){ .code = "x + 1", .context = context });
+	assert_int_equal(r.n_values, 1);
+	assert_string_equal(r.values[0].forms[0].type, "text/plain");
+	assert_string_equal(r.values[0].forms[0].data, "42");
+	sba_code_run_fini(&r);
+	assert_int_equal(sba_code_context_end(s, context, &err), 0);
+}
+
+static void a_missing_interpreter_or_language_is_named(void **state)
+{
+	struct sba_sandbox *s = box_of(state);
+	struct sba_code_run r = { 0 };
+	struct sba_error err = { 0 };
+	SBA_FREE char *node = NULL;
+	const struct sba_code_options cobol = { .code = "1", .language = "cobol" };
+	const struct sba_code_options script = { .code = "1", .language = "javascript" };
+	assert_int_equal(sba_sandbox_run_code(s, &cobol, &r, &err), SBA_EINVAL);
+	/* A service's interpreter is not among the programs inside. */
+	if (sba_sandbox_can(s, SBA_CAN_CODE_STATE) ||
+	    sba_sandbox_which(s, "node", &node, NULL) == 0)
+		return;
+	assert_int_equal(sba_sandbox_run_code(s, &script, &r, &err), SBA_ENOCLI);
+	assert_non_null(strstr(err.text, "'node'"));
+	assert_non_null(strstr(err.text, *sba_sandbox_info(s)->image ? sba_sandbox_info(s)->image
+								     : sba_sandbox_info(s)->name));
+}
+
 /* ---- agents ---- */
 
 /* In a folder that is there later it changes things. */
@@ -616,6 +701,10 @@ static void closing_ends_what_runs_and_may_be_done_twice(void **state)
 		LIVE_STEP(a_tree_goes_in_and_comes_out),                                           \
 		LIVE_STEP(a_snapshot_tells_each_file_as_it_is_now),                                \
 		LIVE_STEP(programs_and_temporary_folders_are_found),                               \
+		LIVE_STEP(code_runs_and_tells_what_came_of_it),                                    \
+		LIVE_STEP(code_is_ended_at_its_deadline),                                          \
+		LIVE_STEP(code_keeps_its_state_where_it_can),                                      \
+		LIVE_STEP(a_missing_interpreter_or_language_is_named),                             \
 		LIVE_STEP(a_missing_cli_is_named_with_its_place_and_remedy),                       \
 		LIVE_STEP(an_agent_lives_in_it_and_leaves_it_alive),                               \
 		LIVE_STEP(what_a_turn_changes_is_told_with_its_diff),                              \

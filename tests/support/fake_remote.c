@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The fake services' requests: sandboxes made, found and ended, files, and who may do so. */
-#include "support/fake_remote.h"
+#include "support/fake_kernel.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -390,6 +390,22 @@ static void free_env(char **env)
 	free(env);
 }
 
+/* False: it is no request for them. */
+static bool code(struct ask *k, const char *path, bool is_execd)
+{
+	char tag[4096];
+	char **env = env_of(k, json_object_get(k->body, "env_vars"));
+	const struct fake_code c = { .execd = is_execd,
+				     .sandbox = k->id,
+				     .home = k->f->home,
+				     .body = k->body,
+				     .env = env,
+				     .interrupt = query(k->r, "id", tag) };
+	bool is_theirs = fake_kernel(k->f, &c, k->r, path, k->a);
+	free_env(env);
+	return is_theirs;
+}
+
 static void execd(struct ask *k, const char *path)
 {
 	char query_path[4096];
@@ -418,7 +434,7 @@ static void execd(struct ask *k, const char *path)
 		snprintf(query_path, sizeof(query_path), "%.*s", (int)strcspn(meta + 9, "\""),
 			 meta + 9);
 		take_file(k, query_path);
-	} else if (strcmp(path, "/ping") != 0) {
+	} else if (strcmp(path, "/ping") != 0 && !code(k, path, true)) {
 		refuse(k, 404, "NOT_FOUND", "404 page not found");
 	}
 }
@@ -486,6 +502,8 @@ static void envd(struct ask *k)
 		k->a->status = 204;
 	else if (!has_header(k, "X-Access-Token", FAKE_TOKEN))
 		refuse_e2b(k, 401, "unauthorized access, please provide a valid access token");
+	else if (has_header(k, "E2b-Sandbox-Port", "49999") && code(k, k->r->path, false))
+		return;
 	else if (!strcmp(k->r->path, "/process.Process/Start"))
 		envd_start(k);
 	else if (!strcmp(k->r->path, "/process.Process/SendInput"))

@@ -59,11 +59,18 @@ void fake_remote_expire(struct fake_remote *f);
 
 /* ---- fake_remote_run.c ---- */
 
+enum fake_kernel_kind {
+	FAKE_KERNEL_NONE,
+	FAKE_KERNEL_E2B,   /* what it prints is the answer; it ends with its connection */
+	FAKE_KERNEL_EXECD, /* the same behind the first words; it goes on */
+};
+
 struct fake_remote_words {
 	const char *const *argv;
 	char **env;
 	bool stdin_open;
 	bool connect; /* envd's framing; else execd's */
+	enum fake_kernel_kind kernel;
 	const char *tag;
 	const char *sandbox;
 	int ping_s;

@@ -15,6 +15,7 @@ struct stream {
 	struct fake_remote *fake;
 	struct fake_run *run;
 	bool connect;
+	enum fake_kernel_kind kernel;
 	int ping_s;
 	struct sba_buf out;      /* said and not yet sent */
 	struct sba_buf lines[2]; /* execd: begun */
@@ -68,6 +69,11 @@ static void say_text(struct stream *s, int which, const char *data, size_t len)
 static void say_bytes(struct stream *s, int which, const char *data, size_t len)
 {
 	SBA_BUF struct sba_buf b = SBA_BUF_INIT(1 << 20);
+	if (s->kernel) {
+		if (which == 0)
+			sba_buf_put(&s->out, data, len);
+		return;
+	}
 	if (!s->connect) {
 		say_text(s, which, data, len);
 		return;
@@ -151,7 +157,7 @@ static bool end_of(struct stream *s)
 		return false;
 	if (s->connect)
 		say_end_connect(s, status);
-	else
+	else if (!s->kernel)
 		say_end_execd(s, status);
 	s->over = true;
 	return true;
@@ -159,6 +165,10 @@ static bool end_of(struct stream *s)
 
 static void ping(struct stream *s)
 {
+	if (s->kernel == FAKE_KERNEL_E2B) {
+		sba_buf_puts(&s->out, "{\"type\": \"keepalive\"}\n");
+		return;
+	}
 	say(s, s->connect ? json_pack("{s:{s:{}}}", "event", "keepalive")
 			  : json_pack("{s:s, s:s, s:I}", "type", "ping", "text", "pong",
 				      "timestamp", (json_int_t)sba_unix_ms()));
@@ -197,6 +207,8 @@ static void stream_free(void *user)
 {
 	struct stream *s = user;
 	pthread_mutex_lock(&s->fake->lock);
+	if (s->kernel == FAKE_KERNEL_E2B && !s->run->ended)
+		kill(-s->run->pid, SIGINT);
 	s->run->left = !s->run->ended;
 	s->run->used = s->run->left;
 	pthread_mutex_unlock(&s->fake->lock);
@@ -276,17 +288,24 @@ void fake_remote_run(struct fake_remote *f, const struct fake_remote_words *w,
 					   "cannot start it"));
 		return;
 	}
-	*s = (struct stream){ .fake = f, .run = run, .connect = w->connect, .ping_s = w->ping_s };
+	*s = (struct stream){ .fake = f,
+			      .run = run,
+			      .connect = w->connect,
+			      .kernel = w->kernel,
+			      .ping_s = w->ping_s };
 	sba_buf_init(&s->out, 64 << 20);
 	for (int i = 0; i < 2; i++)
 		sba_buf_init(&s->lines[i], 16 << 20);
 	if (w->connect)
 		say(s, json_pack("{s:{s:{s:i}}}", "event", "start", "pid", (int)run->pid));
-	else
+	else if (w->kernel != FAKE_KERNEL_E2B)
 		say(s, json_pack("{s:s, s:s, s:I}", "type", "init", "text",
-				 "958696cccbcf4798a84d3336aac2d5d5", "timestamp",
+				 w->tag ? w->tag : "958696cccbcf4798a84d3336aac2d5d5", "timestamp",
 				 (json_int_t)sba_unix_ms()));
-	a->content_type = w->connect ? "application/connect+json" : "text/event-stream";
+	/* As it was measured: E2B's answer says no type at all. */
+	a->content_type = w->kernel == FAKE_KERNEL_E2B ? NULL
+			  : w->connect                 ? "application/connect+json"
+						       : "text/event-stream";
 	a->stream = stream_read;
 	a->stream_free = stream_free;
 	a->stream_user = s;

@@ -314,6 +314,82 @@ static void a_tree_that_breaks_leaves_nothing_and_is_closed(void **state)
 	test_folder_remove(folder);
 }
 
+/* ---- code of its own ---- */
+
+static int run_it(struct sba_sandbox *s, const struct sba_code_options *o, sba_code_fn *tell,
+		  void *user, struct sba_exit *ret, struct sba_error *err)
+{
+	static const struct sba_code_form forms[] = {
+		{ .type = "text/plain", .data = "42", .len = 2 },
+		{ .type = "image/png", .data = "AAAA", .len = 4 },
+	};
+	static const struct sba_code_value value = { .forms = forms, .n = 2, .is_result = true };
+	const struct sba_code_event events[] = {
+		{ .kind = SBA_CODE_STDOUT, .data = "out", .len = 3 },
+		{ .kind = SBA_CODE_VALUE, .value = &value },
+		{ .kind = SBA_CODE_STDERR, .data = "err", .len = 3 },
+		{ .kind = SBA_CODE_ERROR, .name = "First", .text = o->language },
+		{ .kind = SBA_CODE_ERROR, .name = "Second", .traceback = "t" },
+		{ .kind = SBA_CODE_EXECUTION, .number = 7 },
+		{ .kind = SBA_CODE_STDOUT, .data = "more", .len = 4 },
+	};
+	int rc = 0;
+	(void)s;
+	assert_int_equal(o->timeout_ms, 60000);
+	for (size_t i = 0; rc == 0 && i < SBA_ARRAY_LEN(events); i++)
+		rc = tell(user, &events[i], err);
+	*ret = (struct sba_exit){ .kind = SBA_EXITED, .number = 1 };
+	return rc;
+}
+
+static const struct sba_backend running = { .version = SBA_BACKEND_VERSION,
+					    .name = "running",
+					    .can = SBA_CAN_RUN_CODE,
+					    .exec = no_exec,
+					    .close = close_it,
+					    .run_code = run_it };
+
+static void what_comes_of_code_is_collected_up_to_its_limit(void **state)
+{
+	const struct sba_code_options all = { .code = "1" };
+	const struct sba_code_options little = { .code = "1", .max_output = 5 };
+	struct sba_sandbox *s = adopt(&running, NULL);
+	struct sba_code_run r = { 0 };
+	struct sba_error err = { 0 };
+	(void)state;
+	assert_int_equal(sba_sandbox_run_code(s, &all, &r, &err), 0);
+	assert_string_equal(r.out, "outmore");
+	assert_string_equal(r.err, "err");
+	assert_int_equal(r.n_values, 1);
+	assert_string_equal(r.values[0].forms[1].type, "image/png");
+	assert_string_equal(r.error_name, "First");
+	assert_string_equal(r.error_value, "python");
+	assert_string_equal(r.error_traceback, "");
+	assert_int_equal(r.execution, 7);
+	assert_int_equal(r.exit.number, 1);
+	assert_int_equal(r.dropped, 0);
+	sba_code_run_fini(&r);
+	assert_int_equal(sba_sandbox_run_code(s, &little, &r, &err), 0);
+	assert_string_equal(r.out, "out");
+	assert_int_equal(r.n_values, 0);
+	assert_string_equal(r.err, "er");
+	assert_string_equal(r.error_name, "First");
+	assert_int_equal(r.dropped, 6 + 1 + 4);
+	sba_code_run_fini(&r);
+	sba_sandbox_close(s);
+}
+
+static void a_table_that_promises_contexts_has_them(void **state)
+{
+	struct sba_backend b = running;
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	(void)state;
+	b.can |= SBA_CAN_CODE_STATE;
+	assert_int_equal(sba_sandbox_adopt(&b, NULL, NULL, &s, &err), SBA_EINVAL);
+	assert_null(s);
+}
+
 /* ---- what it cannot do ---- */
 
 static size_t count(const char *text, const char *word)
@@ -370,7 +446,14 @@ static void each_missing_capability_names_itself_once(void **state)
 	struct sba_error err = { 0 };
 	char url[64], **names = NULL, *json = NULL;
 	bool ended;
+	const struct sba_code_options code = { .code = "1" };
+	struct sba_code_run run = { 0 };
 	(void)state;
+	assert_names_once(sba_sandbox_run_code(s, &code, &run, &err), &err, "run_code");
+	assert_names_once(sba_code_context_new(s, NULL, &json, &err), &err, "run_code");
+	assert_names_once(sba_sandbox_upload(s, "/etc/hostname", "/x", NULL, NULL, &err), &err,
+			  "trees");
+	assert_names_once(sba_sandbox_download(s, "/x", "/tmp", NULL, NULL, &err), &err, "trees");
 	assert_names_once(sba_sandbox_host_url(s, 80, url, sizeof(url), &err), &err, "host_url");
 	assert_names_once(sba_port_open(s, &port, &p, &err), &err, "port");
 	assert_names_once(sba_sandbox_fork(s, NULL, &child, NULL, &err), &err, "fork");
@@ -390,6 +473,8 @@ int main(void)
 		cmocka_unit_test(what_a_table_tells_is_checked),
 		cmocka_unit_test(trees_go_by_the_tables_own_way),
 		cmocka_unit_test(a_tree_that_breaks_leaves_nothing_and_is_closed),
+		cmocka_unit_test(what_comes_of_code_is_collected_up_to_its_limit),
+		cmocka_unit_test(a_table_that_promises_contexts_has_them),
 		cmocka_unit_test(a_command_asks_for_no_more_than_it_can),
 		cmocka_unit_test(each_missing_capability_names_itself_once),
 	};
