@@ -171,9 +171,9 @@ static void serve(struct sba_channel *c, size_t n)
 /* Pings in time; fails when the guest is silent. */
 static int tick(struct sba_channel *c, int64_t *ret_next, struct sba_error *err)
 {
-	int64_t now = sba_now_ms();
+	int64_t now = sba_now_ms(), lost_at = c->heard + SBA_CHANNEL_SILENCE_MS;
 	int rc = 0;
-	if (now - c->heard >= SBA_CHANNEL_SILENCE_MS)
+	if (now >= lost_at)
 		return sba_fail(err, SBA_ELOST, "channel: the guest was silent for %d s",
 				SBA_CHANNEL_SILENCE_MS / 1000);
 	if (now >= c->next_ping) {
@@ -184,7 +184,7 @@ static int tick(struct sba_channel *c, int64_t *ret_next, struct sba_error *err)
 			rc = sba_h2_ping(c, now, err);
 		pthread_mutex_unlock(&c->lock);
 	}
-	*ret_next = c->next_ping;
+	*ret_next = c->next_ping < lost_at ? c->next_ping : lost_at;
 	return rc;
 }
 
