@@ -142,9 +142,9 @@ int sba_channel_stream_new(struct sba_channel *c, enum sba_channel_stream_kind k
 	if (event_fd < 0)
 		return sba_fail_errno(err, SBA_EIO, errno, "channel: event descriptor");
 	pthread_mutex_lock(&c->lock);
-	struct sba_channel_stream *s;
+	struct sba_channel_stream *s = NULL;
 	int rc = sba_channel_stream_make(c, kind, path, &s, err);
-	if (rc == 0) {
+	if (rc == 0 && s) {
 		s->held = true;
 		s->event_fd = sba_move_fd(&event_fd);
 		*ret = s;
