@@ -8,6 +8,8 @@
 
 #include "wire/channel_peer.h"
 
+#include <stdatomic.h>
+
 /* ---- what tests share ---- */
 
 /* Opens, and then waits for the channel's death; its code. */
@@ -485,6 +487,134 @@ static void the_last_bytes_are_told_though_nothing_follows(void **state)
 	peer_close(&p);
 }
 
+/* ---- all windows together ---- */
+
+enum { ALL = SBA_CHANNEL_STREAMS_MAX };
+
+/* What the host has granted, as the peer knows it. */
+struct grants {
+	int64_t connection, stream[2 * ALL + 8];
+	atomic_bool beyond; /* the host has all that it granted, and is to get more */
+};
+static struct grants grants;
+
+/* One frame of the host's; false when it is gone. */
+static bool take_grant(struct peer *p, uint32_t *ret_begun)
+{
+	unsigned char head[9];
+	static char body[1 << 16];
+	uint32_t id, more;
+	*ret_begun = 0;
+	if (!peer_read(p, head, sizeof(head)))
+		return false;
+	size_t len = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+	if (len > sizeof(body) || (len > 0 && !peer_read(p, body, len)))
+		return false;
+	memcpy(&id, head + 5, sizeof(id));
+	id = ntohl(id);
+	if (head[3] == NGHTTP2_HEADERS)
+		*ret_begun = id;
+	if (head[3] != NGHTTP2_WINDOW_UPDATE || id >= SBA_ARRAY_LEN(grants.stream))
+		return true;
+	memcpy(&more, body, sizeof(more));
+	*(id ? &grants.stream[id] : &grants.connection) += ntohl(more);
+	return true;
+}
+
+static void send_granted(struct peer *p, uint32_t id)
+{
+	static const char zeros[SBA_CHANNEL_FRAME_MAX];
+	while (grants.stream[id] > 0 && grants.connection > 0) {
+		int64_t n = grants.stream[id] < grants.connection ? grants.stream[id]
+								  : grants.connection;
+		n = n < SBA_CHANNEL_FRAME_MAX ? n : SBA_CHANNEL_FRAME_MAX;
+		peer_frame(p, NGHTTP2_DATA, 0, id, zeros, (size_t)n);
+		grants.stream[id] -= n;
+		grants.connection -= n;
+	}
+}
+
+/* As much of each stream as the host lets it have; then one byte more of each. */
+static void play_all_that_is_granted(struct peer *p)
+{
+	static const char much[SBA_CHANNEL_PIECE_HEAD + MUCH] = { 1, 0, MUCH >> 8, MUCH & 0xff };
+	uint32_t begun, last = 0;
+	grants = (struct grants){ .connection = SBA_CHANNEL_WINDOW - (int64_t)sizeof(PEER_HELLO) };
+	peer_hello(p);
+	while (!atomic_load(&grants.beyond)) {
+		struct pollfd poll_fd = { p->fd, POLLIN, 0 };
+		if (poll(&poll_fd, 1, 5) > 0 && !take_grant(p, &begun))
+			return;
+		if (poll_fd.revents && begun > 0) {
+			last = begun;
+			peer_answer(p, begun);
+			peer_frame(p, NGHTTP2_DATA, 0, begun, much, sizeof(much));
+			grants.stream[begun] = SBA_CHANNEL_FIRST_WINDOW - (int64_t)sizeof(much);
+			grants.connection -= (int64_t)sizeof(much);
+		}
+		for (uint32_t id = 1; last == 2 * ALL + 1 && id <= last; id += 2)
+			send_granted(p, id);
+	}
+	for (uint32_t id = 3; id <= last; id += 2)
+		peer_frame(p, NGHTTP2_DATA, 0, id, "!", 1);
+	peer_drain(p);
+}
+
+struct sums {
+	size_t buffered, windows, ended;
+};
+
+static struct sums sums_of(struct sba_channel *c)
+{
+	struct sums sum = { 0 };
+	pthread_mutex_lock(&c->lock);
+	sum.buffered = c->buffered;
+	for (const struct sba_channel_stream *s = c->streams; s; s = s->next) {
+		sum.windows += s->window;
+		sum.ended += s->ended;
+	}
+	pthread_mutex_unlock(&c->lock);
+	assert_true(sum.buffered <= SBA_CHANNEL_BUFFERED_MAX);
+	assert_int_equal(sba_channel_check(c, NULL), 0);
+	return sum;
+}
+
+/* Readers that were quick, and then read no more: all of it is kept, and no more than that;
+ * what is beyond a stream's window ends that stream alone. */
+static void all_streams_together_stay_below_what_may_be_buffered(void **state)
+{
+	struct peer p = { .play = play_all_that_is_granted };
+	static struct sba_channel_run *runs[ALL];
+	struct sba_channel *c;
+	struct sba_error err = { 0 };
+	struct sums sum = { 0 };
+	int64_t limit = sba_now_ms() + 2 * PEER_WAIT_MS;
+	(void)state;
+	assert_int_equal(peer_open(&p, &c, &err), 0);
+	for (size_t i = 0; i < ALL; i++) {
+		assert_int_equal(sba_channel_run_open(c, &runs[i], &err), 0);
+		assert_int_equal(sba_channel_run_write(runs[i], "s", 1, &err), 1);
+		take_exactly(runs[i], MUCH);
+	}
+	for (; sum.windows == 0 || sum.buffered < sum.windows; poll(NULL, 0, 2)) {
+		assert_true(sba_now_ms() < limit);
+		sum = sums_of(c);
+	}
+	assert_int_equal(sum.buffered, sum.windows);
+	assert_in_range(sum.windows, SBA_CHANNEL_BUFFERED_MAX - 4 * SBA_CHANNEL_FIRST_WINDOW,
+			SBA_CHANNEL_BUFFERED_MAX);
+	atomic_store(&grants.beyond, true);
+	for (; sum.ended < ALL; poll(NULL, 0, 2)) {
+		assert_true(sba_now_ms() < limit);
+		sum = sums_of(c);
+	}
+	for (size_t i = 0; i < ALL; i++)
+		sba_channel_run_close(runs[i]);
+	assert_int_equal(sums_of(c).buffered, 0);
+	sba_channel_close(c);
+	peer_close(&p);
+}
+
 /* ---- ends ---- */
 
 static void play_end_at_once(struct peer *p)
@@ -633,6 +763,7 @@ int main(void)
 		TEST(endless_headers_end_the_channel),
 		TEST(a_guest_that_breaks_the_rules_ends_the_channel),
 		TEST(data_beyond_the_window_is_refused),
+		TEST(all_streams_together_stay_below_what_may_be_buffered),
 		TEST(the_last_bytes_are_told_though_nothing_follows),
 		TEST(the_guests_end_is_told_at_once),
 		TEST(a_broken_stream_does_not_end_the_channel),
