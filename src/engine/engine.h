@@ -186,8 +186,9 @@ bool sba_exec_runs(struct sba_engine *e, const char *id, struct sba_until until)
 struct sba_path_stat {
 	char name[256];
 	int64_t size;
-	uint32_t mode; /* st_mode */
-	int64_t mtime; /* UNIX seconds */
+	uint32_t mode;   /* st_mode */
+	int64_t mtime;   /* UNIX seconds */
+	char link[4096]; /* what a symbolic link leads to in the end; "": it is none */
 };
 
 /* HEAD archive. SBA_ENOTFOUND: container or path. */

@@ -86,13 +86,16 @@ int sba_path_stat_parse(const char *header, struct sba_path_stat *ret, struct sb
 	int rc = sba_json_parse(text.data ? text.data : "", text.len, "file status", &j, err);
 	if (rc < 0)
 		return rc;
-	const char *name = sba_json_str(j, "name");
+	const char *name = sba_json_str(j, "name"), *link = sba_json_str(j, "linkTarget");
+	if (link && strlen(link) >= sizeof(ret->link))
+		return sba_fail(err, SBA_EPROTO, "file status: a link that is too long");
 	*ret = (struct sba_path_stat){
 		.size = sba_json_int(j, "size", 0),
 		.mode = mode_from_go((uint64_t)sba_json_int(j, "mode", 0)),
 		.mtime = unix_time(sba_json_str(j, "mtime")),
 	};
 	snprintf(ret->name, sizeof(ret->name), "%s", name ? name : "");
+	snprintf(ret->link, sizeof(ret->link), "%s", link ? link : "");
 	return 0;
 }
 

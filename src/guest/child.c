@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,20 @@ static int execute(const char *file, void *arg)
 	return errno;
 }
 
+/* A link may lead where a working directory is refused by name: into /proc, or through it
+ * to what is beyond the root, which has no path here. */
+static int enter(const char *cwd)
+{
+	static const char proc[] = "/proc";
+	char at[PATH_MAX];
+
+	if (chdir(cwd) < 0 || (!getcwd(at, sizeof(at)) && errno != ERANGE))
+		return errno;
+	if (strncmp(at, proc, strlen(proc)) != 0)
+		return 0;
+	return at[strlen(proc)] == '/' || at[strlen(proc)] == '\0' ? EACCES : 0;
+}
+
 static struct failure become_command(struct plan *plan)
 {
 	int err;
@@ -135,8 +150,9 @@ static struct failure become_command(struct plan *plan)
 		return (struct failure){ SBA_END_CANNOT, errno };
 	if (getppid() != plan->supervisor)
 		_exit(EXIT_FAILURE);
-	if (plan->start->cwd && chdir(plan->start->cwd) < 0)
-		return (struct failure){ SBA_END_CWD, errno };
+	err = plan->start->cwd ? enter(plan->start->cwd) : 0;
+	if (err)
+		return (struct failure){ SBA_END_CWD, err };
 	if (!sba_guest_capability_shed() || (plan->scoped && !sba_guest_scope_enter()))
 		return (struct failure){ SBA_END_CANNOT, errno };
 	reset_signals();

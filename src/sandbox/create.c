@@ -181,12 +181,9 @@ static int look_at_image(struct sba_making *m, struct sba_error *err)
 		return rc;
 	const char *id = sba_json_str(image, "Id");
 	snprintf(m->image_id, sizeof(m->image_id), "%s", id ? id : "");
-	const char *workdir = sba_json_str(image, "Config.WorkingDir");
-	if (workdir && sba_inside_under_proc(workdir))
-		return sba_fail(err, SBA_EREFUSED,
-				"image '%s': its working directory '%s' is refused, as it is under "
-				"/proc",
-				m->o.image, workdir);
+	rc = sba_workdir_take(m, sba_json_str(image, "Config.WorkingDir"), err);
+	if (rc < 0)
+		return rc;
 	rc = sba_guest_for_image(m->engine, image, &m->guest, err);
 	if (rc < 0)
 		return rc;
@@ -308,6 +305,8 @@ static int make_main(struct sba_making *m, const json_t *sidecar, struct sba_err
 		rc = sba_spec_sandbox(m, &spec, err);
 	if (rc == 0)
 		rc = create_container(m, spec, false, m->sandbox->container, err);
+	if (rc == 0)
+		rc = sba_workdir_check(m, err);
 	if (rc == 0)
 		rc = place_guest(m, err);
 	if (rc == 0)

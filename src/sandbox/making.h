@@ -25,6 +25,7 @@ struct sba_making {
 	size_t members;                   /* at most so many of them; 0: it is no member */
 	char sidecar_ref[SBA_REF_MAX];
 	struct sba_guest guest; /* for the engine's architecture */
+	char workdir[4096];     /* of the image; "": none */
 	bool as_root;           /* the image's user is root */
 	char host_address[64];  /* what the host's name inside stands for */
 	json_t *labels;
@@ -51,6 +52,14 @@ int sba_making_make(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
 int sba_making_confirm(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
 /* SBA_EEXIST, in words. */
 int sba_making_name_taken(const struct sba_making *m, struct sba_error *err);
+
+/* ---- workdir.c ---- */
+
+/* SBA_EREFUSED: it is under /proc. */
+int sba_workdir_take(struct sba_making *m, const char *workdir,
+		     struct sba_error *err) SBA_MUST_CHECK;
+/* The same of what its parts lead to, in the main container, which has not been started. */
+int sba_workdir_check(struct sba_making *m, struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- pool.c ---- */
 

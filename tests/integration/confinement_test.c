@@ -12,6 +12,7 @@
 
 #include "support/live_attack.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +249,46 @@ static void a_workdir_under_proc_is_refused_however_it_is_written(void **state)
 	live_remove(s);
 }
 
+/* The runtime would follow it before anything of ours could look. */
+static void an_images_workdir_that_leads_under_proc_is_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *workdir;
+	} cases[] = { { "wd-link", "/wd" }, { "wd-way", "/self/fd/8" }, { "wd-two", "/two" } };
+	for (size_t i = 0; i < SBA_ARRAY_LEN(cases); i++) {
+		char lines[256];
+		struct sba_sandbox *s = NULL;
+		struct sba_error err = { 0 };
+		snprintf(lines, sizeof(lines),
+			 "RUN ln -s /proc/self/fd/8 /wd; ln -s wd /two; ln -s proc/self /self\n"
+			 "WORKDIR %s",
+			 cases[i].workdir);
+		const struct sba_sandbox_options o = {
+			.prefix = live.prefix, .image = live_image(cases[i].name, lines, NULL, NULL)
+		};
+		assert_int_equal(sba_sandbox_create(live.engine, &o, &s, &err), SBA_EREFUSED);
+		assert_non_null(strstr(err.text, "under /proc"));
+		assert_int_equal(live_container_count(), 0);
+	}
+}
+
+static void a_workdir_that_is_a_link_is_entered_unless_it_leads_under_proc(void **state)
+{
+	(void)state;
+	const char *const argv[] = { "pwd", NULL };
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ 0 });
+	free(live_sh_out(s, "ln -s /proc/self /tmp/in; ln -s /usr/lib /tmp/out"));
+	LIVE_RESULT in = { 0 }, out = { 0 };
+	live_exec(s, &(struct sba_exec_options){ .argv = argv, .workdir = "/tmp/in" }, &in);
+	assert_int_equal(in.rc, 0);
+	assert_int_equal(in.exit.kind, SBA_NO_WORKDIR);
+	assert_int_equal(in.exit.number, EACCES);
+	live_exec(s, &(struct sba_exec_options){ .argv = argv, .workdir = "/tmp/out" }, &out);
+	live_assert_exit(&out, 0);
+	live_remove(s);
+}
+
 static void runtimes_that_cannot_share_the_process_namespace_are_refused(void **state)
 {
 	(void)state;
@@ -326,6 +367,8 @@ int main(void)
 		LIVE_TEST(cpu_time_has_an_end),
 		LIVE_TEST(a_user_can_neither_read_nor_replace_the_guest),
 		LIVE_TEST(a_workdir_under_proc_is_refused_however_it_is_written),
+		LIVE_TEST(an_images_workdir_that_leads_under_proc_is_refused),
+		LIVE_TEST(a_workdir_that_is_a_link_is_entered_unless_it_leads_under_proc),
 		LIVE_TEST(runtimes_that_cannot_share_the_process_namespace_are_refused),
 		LIVE_TEST(of_twelve_at_once_exactly_as_many_stay_as_there_is_room_for),
 		LIVE_TEST(live_nothing_is_left),

@@ -92,6 +92,18 @@ static void working_directory_is_used_and_its_absence_told(void **state)
 	expect(&guest, SBA_END_CWD, ENOENT);
 }
 
+/* A link, as every Linux has it. */
+static void working_directory_under_proc_is_refused_by_whatever_name(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	open_guest(&guest);
+	say(&guest, SBA_RUN_CWD, "/dev/fd");
+	say_shell(&guest, "pwd");
+	expect(&guest, SBA_END_CWD, EACCES);
+}
+
 static void environment_of_the_host_wins(void **state)
 {
 	struct guest guest;
@@ -403,6 +415,7 @@ int main(void)
 		RUN_TEST(missing_program_is_told_from_status_127),
 		RUN_TEST(program_that_cannot_run_says_why),
 		RUN_TEST(working_directory_is_used_and_its_absence_told),
+		RUN_TEST(working_directory_under_proc_is_refused_by_whatever_name),
 		RUN_TEST(environment_of_the_host_wins),
 		RUN_TEST(program_is_looked_up_in_the_commands_path),
 		RUN_TEST(nul_in_an_environment_value_is_nonsense),

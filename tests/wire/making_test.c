@@ -63,6 +63,77 @@ static void an_image_whose_working_directory_is_under_proc_is_refused(void **sta
 	assert_false(is_refused("/process"));
 }
 
+/* A HEAD's answer about a path; NULL: it is not there. */
+static char *about(const char *link)
+{
+	SBA_BUF struct sba_buf b = SBA_BUF_INIT(1024);
+	char json[256];
+	char *answer;
+	if (!link)
+		return strdup("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+	snprintf(json, sizeof(json),
+		 "{\"name\":\"n\",\"size\":1,\"mode\":493,\"linkTarget\":\"%s\"}", link);
+	sba_base64_put(&b, json, strlen(json), false);
+	assert_true(asprintf(&answer,
+			     "HTTP/1.1 200 OK\r\nX-Docker-Container-Path-Stat: %s\r\n"
+			     "Content-Length: 0\r\n\r\n",
+			     b.data) > 0);
+	return answer;
+}
+
+/* The runtime goes through each part of it. */
+static void what_a_working_directory_leads_to_is_looked_at_part_by_part(void **state)
+{
+	static const struct {
+		const char *workdir, *first, *second;
+		int rc;
+	} cases[] = {
+		{ "/a/b", "", "", 0 },         { "/a/b", NULL, NULL, 0 },
+		{ "//a//b/", "/srv", "", 0 },  { "/a/b", "", "/proc/self/fd/8", SBA_EREFUSED },
+		{ "/a/b", "", "/process", 0 }, { "/proc2/b", "", "/tmp/../proc", SBA_EREFUSED },
+	};
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(cases); i++) {
+		SBA_FREE char *first = about(cases[i].first), *second = about(cases[i].second);
+		const struct fake_exchange script[] = {
+			{ .method = "HEAD", .path = "/containers/main/archive", .answer = first },
+			{ .method = "HEAD", .path = "/containers/main/archive", .answer = second },
+		};
+		struct fake_engine *f = fake_engine_start("1.41", script, 2);
+		const struct sba_engine_options o = { .host = fake_engine_host(f) };
+		struct sba_sandbox here = { .container = "main" };
+		struct sba_making m = { .sandbox = &here, .o.image = "evil" };
+		struct sba_error err = { 0 };
+		assert_int_equal(sba_engine_open(&o, &m.engine, &err), 0);
+		assert_int_equal(sba_workdir_take(&m, cases[i].workdir, &err), 0);
+		int rc = sba_workdir_check(&m, &err);
+		if (rc != cases[i].rc)
+			fail_msg("%zu: %d %s", i, rc, err.text);
+		sba_engine_close(m.engine);
+		fake_engine_stop(f);
+	}
+}
+
+/* No more is looked at than what decides it. */
+static void a_way_under_proc_is_refused_by_its_first_part(void **state)
+{
+	(void)state;
+	SBA_FREE char *first = about("/proc/self");
+	const struct fake_exchange script[] = {
+		{ .method = "HEAD", .path = "/containers/main/archive", .answer = first },
+	};
+	struct fake_engine *f = fake_engine_start("1.41", script, 1);
+	const struct sba_engine_options o = { .host = fake_engine_host(f) };
+	struct sba_sandbox here = { .container = "main" };
+	struct sba_making m = { .sandbox = &here, .o.image = "evil" };
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_engine_open(&o, &m.engine, &err), 0);
+	assert_int_equal(sba_workdir_take(&m, "/way/fd/8", &err), 0);
+	assert_int_equal(sba_workdir_check(&m, &err), SBA_EREFUSED);
+	sba_engine_close(m.engine);
+	fake_engine_stop(f);
+}
+
 /* ---- what an engine must keep ---- */
 
 static json_t *spec_of(struct sba_making *m)
@@ -176,6 +247,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_image_whose_working_directory_is_under_proc_is_refused),
+		TEST(what_a_working_directory_leads_to_is_looked_at_part_by_part),
+		TEST(a_way_under_proc_is_refused_by_its_first_part),
 		TEST(what_an_engine_drops_of_the_confinement_is_found_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
