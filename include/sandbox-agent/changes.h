@@ -61,7 +61,8 @@ typedef int sba_snapshot_fn(void *user, const struct sba_snapshot_file *file,
 
 /* Every file below a folder, by path. What did not change since the last turn, or since
  * the workspace came in, or since the last snapshot of that folder, is not read again; a
- * snapshot that reads much leaves what it has found inside, where it is root's. Where the backend
+ * snapshot that reads much leaves what it has found inside, where it is root's; of a local sandbox
+ * the handle keeps it, of the last eight folders. Where the backend
  * has no way of its own, GNU's find, xargs and sha256sum inside look, each time anew and without
  * gitignore. SBA_EUNSUPPORTED: there are none. SBA_EREFUSED: a folder that the sandbox is not let
  * at. */

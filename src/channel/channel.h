@@ -193,6 +193,7 @@ struct sba_channel_changes {
 	uint32_t last;  /* the number of the last kept list that counts; 0: none */
 	uint64_t content_max, contents_max; /* bytes of one that is sent, and of all */
 	uint64_t hash_max;                  /* what is larger is not hashed */
+	const struct sba_buf *given;        /* a list, with SBA_CHANGES_GIVEN */
 };
 int sba_channel_changes_open(struct sba_channel *c, const struct sba_channel_changes *q,
 			     struct sba_until until, struct sba_channel_tar **ret,

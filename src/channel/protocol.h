@@ -191,6 +191,8 @@ enum {
 	SBA_CHANNEL_PART_END = 12,
 	/* What follows a request for changes: see below. */
 	SBA_CHANNEL_CHANGES_ASK = 28,
+	SBA_CHANNEL_CHANGES_GIVEN = 8,
+	SBA_CHANNEL_GIVEN_MAX = 256 * 1024 * 1024,
 };
 
 /*
@@ -236,6 +238,9 @@ enum sba_changes_flag {
 	/* With ALL: the list in SBA_HASHES_DIR counts. What was not read, as a list has it, is
 	 * said to be SBA_CONTENT_SAME. */
 	SBA_CHANGES_HASHES = 16,
+	/* With HASHES: what was asked is followed by a length (8) and a list of that length, which
+	 * counts instead of the one in SBA_HASHES_DIR. */
+	SBA_CHANGES_GIVEN = 32,
 };
 
 enum sba_kept_phase {

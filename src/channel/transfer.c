@@ -370,6 +370,16 @@ int sba_channel_tar_open(struct sba_channel *c, const struct sba_channel_tar_opt
 	return rc;
 }
 
+static int give_list(struct parts *p, const struct sba_buf *list, struct sba_error *err)
+{
+	unsigned char len[SBA_CHANNEL_CHANGES_GIVEN];
+	sba_be_put(len, list->len, sizeof(len));
+	int rc = sba_channel_stream_put_all(p->stream, len, sizeof(len), step(p), err);
+	if (rc == 0 && list->len > 0)
+		rc = sba_channel_stream_put_all(p->stream, list->data, list->len, step(p), err);
+	return stalled(p, rc, err);
+}
+
 int sba_channel_changes_open(struct sba_channel *c, const struct sba_channel_changes *q,
 			     struct sba_until until, struct sba_channel_tar **ret,
 			     struct sba_error *err)
@@ -382,7 +392,16 @@ int sba_channel_changes_open(struct sba_channel *c, const struct sba_channel_cha
 	unsigned char *to = sba_be_put(bytes, q->last, 4);
 	to = sba_be_put(sba_be_put(to, q->content_max, 8), q->contents_max, 8);
 	sba_be_put(to, q->hash_max, 8);
-	return tar_open(c, &request, &ask, until, ret, err);
+	struct sba_channel_tar *t = NULL;
+	int rc = tar_open(c, &request, &ask, until, &t, err);
+	if (rc == 0 && q->flags & SBA_CHANGES_GIVEN)
+		rc = give_list(&t->parts, q->given, err);
+	if (rc < 0) {
+		sba_channel_tar_close(t);
+		return rc;
+	}
+	*ret = t;
+	return 0;
 }
 
 void sba_channel_tar_close(struct sba_channel_tar *t)

@@ -80,21 +80,47 @@ static int open_state(const char *path, int *error)
 	return fd;
 }
 
+/* What follows what was asked. It stays until the child ends. */
+static int take_given(struct sba_search *search, struct sba_known_source *ret)
+{
+	uint8_t head[SBA_CHANNEL_CHANGES_GIVEN], *given;
+	uint64_t len;
+
+	if (!(search->flags & SBA_CHANGES_GIVEN))
+		return 0;
+	if (!sba_file_read_whole(STDIN_FILENO, head, sizeof(head)))
+		return EPROTO;
+	len = sba_file_get(head, sizeof(head));
+	if (len > SBA_CHANNEL_GIVEN_MAX)
+		return E2BIG;
+	given = malloc(len + 1);
+	if (!given)
+		return ENOMEM;
+	if (!sba_file_read_whole(STDIN_FILENO, given, len)) {
+		free(given);
+		return EPROTO;
+	}
+	ret->given = given;
+	ret->given_len = len;
+	return 0;
+}
+
 static int load_known(struct sba_search *search, const char *folder, uint32_t last)
 {
 	char name[2 * SBA_GUEST_SHA256_SIZE + 1];
 	int error = 0, ignored;
-	const struct sba_known_source source = {
+	bool dir = (search->flags & (SBA_CHANGES_HASHES | SBA_CHANGES_GIVEN)) == SBA_CHANGES_HASHES;
+	struct sba_known_source source = {
 		.dir_fd = open_state(SBA_KEPT_DIR, &error),
 		.last = last,
-		.hashes_fd = search->flags & SBA_CHANGES_HASHES
-				     ? open_state(SBA_HASHES_DIR, &ignored)
-				     : -1,
+		.hashes_fd = dir ? open_state(SBA_HASHES_DIR, &ignored) : -1,
 		.name = name,
 		.folders = search->flags & SBA_CHANGES_IGNORE,
 	};
 
 	name_list(folder, name);
+	if (!error)
+		error = take_given(search, &source);
 	if (!error)
 		error = sba_known_load(&search->known, &source);
 	if (source.hashes_fd >= 0)

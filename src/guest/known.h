@@ -56,11 +56,13 @@ struct sba_known {
 };
 
 struct sba_known_source {
-	int dir_fd;       /* of the lists; -1: none */
-	uint32_t last;    /* those up to that number */
-	int hashes_fd;    /* of SBA_HASHES_DIR; -1: none */
-	const char *name; /* of the list there */
-	bool folders;     /* sba_known_has_folder() will be asked */
+	int dir_fd;           /* of the lists; -1: none */
+	uint32_t last;        /* those up to that number */
+	int hashes_fd;        /* of SBA_HASHES_DIR; -1: none */
+	const char *name;     /* of the list there */
+	const uint8_t *given; /* a list that counts instead of that; NULL: none */
+	size_t given_len;
+	bool folders; /* sba_known_has_folder() will be asked */
 };
 
 /* 0 or an errno. A list of hashes that is cut counts as far as it is whole. */

@@ -141,6 +141,12 @@ static int map_kept(const struct sba_known_source *source, struct lists *lists)
 /* Without them more is read, and that is all. */
 static void map_hashes(const struct sba_known_source *source, struct list *list)
 {
+	if (source->given) {
+		list->data = source->given;
+		list->len = source->given_len;
+		(void)count_records(list);
+		return;
+	}
 	if (source->hashes_fd >= 0 && map_list(source->hashes_fd, source->name, list) == 0)
 		(void)count_records(list);
 }

@@ -182,7 +182,8 @@ int sba_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_reco
 	struct sba_channel_tar *t = NULL;
 	const struct sba_channel_changes q = {
 		.folder = look->folder,
-		.flags = look->flags,
+		.flags = look->flags | (look->given ? SBA_CHANGES_GIVEN : 0U),
+		.given = look->given,
 		.last = look->last,
 		.content_max = SBA_CONTENT_MAX,
 		.contents_max = SBA_CONTENTS_MAX,

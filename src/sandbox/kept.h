@@ -43,6 +43,9 @@ struct sba_look {
 	const char *folder;
 	uint32_t flags, last; /* as of struct sba_channel_changes */
 	uint64_t hash_max;    /* 0: SBA_HASHED_MAX */
+	/* With SBA_CHANGES_HASHES: what an earlier look has told, instead of the list that is kept
+	 * inside; NULL: that one. */
+	const struct sba_buf *given;
 	struct sba_until until;
 };
 int sba_look(struct sba_sandbox *s, const struct sba_look *look, struct sba_records *ret,

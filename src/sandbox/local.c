@@ -30,6 +30,7 @@ struct local {
 	int own_fd;
 	int rules_fd; /* of Landlock; -1: none */
 	struct sba_strv env;
+	struct sba_hashes *hashes;
 	pthread_mutex_t lock; /* of what follows */
 	pid_t guest;          /* 0: none was started */
 	int guest_fd;         /* a copy of our end, to end it by */
@@ -211,6 +212,12 @@ static int local_host_url(struct sba_sandbox *s, uint16_t host_port, char *ret, 
 	return 0;
 }
 
+static int local_snapshot(struct sba_sandbox *s, const struct sba_snapshot_options *o,
+			  sba_snapshot_fn *tell, void *user, struct sba_error *err)
+{
+	return sba_hashes_snapshot(s, local_of(s)->hashes, o, tell, user, err);
+}
+
 /* The guest sees the end of its stdin, ends every tree, and goes. */
 static int local_close(struct sba_sandbox *s, struct sba_error *err)
 {
@@ -230,6 +237,7 @@ static void free_local(struct local *l)
 		sba_local_own_close(l->own, sba_move_fd(&l->own_fd));
 	sba_cleanup_close(&l->rules_fd);
 	sba_strv_fini(&l->env);
+	sba_hashes_free(l->hashes);
 	pthread_mutex_destroy(&l->lock);
 	free(l->folder);
 	free(l->own);
@@ -256,7 +264,7 @@ static const struct sba_backend local_backend = {
 	.host_url = local_host_url,
 	.close = local_close,
 	.free = local_free,
-	.snapshot = sba_guest_snapshot,
+	.snapshot = local_snapshot,
 };
 
 /* ---- opening ---- */
@@ -273,6 +281,8 @@ static int prepare(struct local *l, const char *folder, const struct sba_local_o
 	if (strcmp(l->folder, "/") == 0)
 		return sba_fail(err, SBA_EREFUSED, "folder '/': the whole host is no sandbox");
 	int rc = sba_local_own_open(&l->own, &l->own_fd, err);
+	if (rc == 0)
+		rc = sba_hashes_new(&l->hashes, err);
 	if (rc == 0 && !o->no_landlock)
 		rc = sba_local_rules(l->folder, l->own, &l->rules_fd, err);
 	if (rc == 0)

@@ -4,32 +4,37 @@
 
 #include "sandbox/snapshot.h"
 
-/* How many files were not known by an earlier look. */
-static size_t count_read(const struct sba_records *r)
+size_t sba_snapshot_read(const struct sba_records *r)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < r->n; i++)
-		n += r->v[i].kind == SBA_RECORD_ADDED && r->v[i].fresh.why != SBA_CONTENT_SAME;
+		n += r->v[i].kind == SBA_RECORD_ADDED &&
+		     r->v[i].fresh.entry.flags & SBA_ENTRY_HASHED &&
+		     r->v[i].fresh.why != SBA_CONTENT_SAME;
 	return n;
 }
 
-/* A list of what was found, for the next one to be spared what was read now: worth a
- * request to the engine where that was much. Without it the next one takes longer. */
+void sba_snapshot_list(const struct sba_records *r, struct sba_buf *ret)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct sba_file_entry e = r->v[i].fresh.entry;
+		if (r->v[i].kind != SBA_RECORD_ADDED)
+			continue;
+		e.flags &= (uint8_t)~SBA_ENTRY_KEPT;
+		sba_record_put(ret, r->v[i].path, &e);
+	}
+}
+
+/* Worth a request to the engine where much was read. Without it the next one takes longer. */
 static void keep_hashes(struct sba_sandbox *s, const struct sba_look *q,
 			const struct sba_records *r)
 {
 	char path[sizeof(SBA_HASHES_DIR) + SBA_SHA256_HEX];
 	SBA_BUF struct sba_buf list = SBA_BUF_INIT(2 * (size_t)SBA_CHANGED_BYTES_MAX);
 	struct sba_error why = { 0 };
-	if (!sba_kept_is_inside(s) || count_read(r) < SBA_HASHES_MIN)
+	if (!sba_kept_is_inside(s) || sba_snapshot_read(r) < SBA_HASHES_MIN)
 		return;
-	for (size_t i = 0; i < r->n; i++) {
-		struct sba_file_entry e = r->v[i].fresh.entry;
-		if (r->v[i].kind != SBA_RECORD_ADDED)
-			continue;
-		e.flags &= (uint8_t)~SBA_ENTRY_KEPT;
-		sba_record_put(&list, r->v[i].path, &e);
-	}
+	sba_snapshot_list(r, &list);
 	memcpy(path, SBA_HASHES_DIR "/", sizeof(SBA_HASHES_DIR));
 	int rc = sba_buf_check(&list, "a list of files", &why);
 	if (rc == 0)
@@ -40,8 +45,8 @@ static void keep_hashes(struct sba_sandbox *s, const struct sba_look *q,
 		sba_log("sandbox", "hashes of '%s' are not kept: %s", q->folder, why.text);
 }
 
-static int tell_all(const struct sba_records *r, sba_snapshot_fn *tell, void *user,
-		    struct sba_error *err)
+int sba_snapshot_tell(const struct sba_records *r, sba_snapshot_fn *tell, void *user,
+		      struct sba_error *err)
 {
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < r->n; i++) {
@@ -93,7 +98,7 @@ int sba_guest_snapshot(struct sba_sandbox *s, const struct sba_snapshot_options 
 	if (rc == 0 && !guest)
 		rc = sba_commands_snapshot(s, o, tell, user, err);
 	else if (rc == 0 && (rc = look(s, o, &k, &r, err)) == 0) {
-		rc = tell_all(&r, tell, user, err);
+		rc = sba_snapshot_tell(&r, tell, user, err);
 		sba_records_fini(&r);
 	}
 	sba_kept_fini(&k);

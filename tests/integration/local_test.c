@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,6 +226,76 @@ _Noreturn static void be_the_client(int out)
 	_exit(0);
 }
 
+/* ---- snapshots ---- */
+
+struct looking {
+	struct sba_sandbox *box;
+	int watch;
+	char hash[65]; /* of "a" */
+};
+
+/* How many files were opened since it was last asked. */
+static int opened(const struct looking *l)
+{
+	char events[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t len;
+	int n = 0;
+	while ((len = read(l->watch, events, sizeof(events))) > 0) {
+		for (char *at = events; at < events + len;) {
+			const struct inotify_event *e = (const struct inotify_event *)at;
+			n += !(e->mask & IN_ISDIR);
+			at += sizeof(*e) + e->len;
+		}
+	}
+	return n;
+}
+
+/* How many files a snapshot has opened. */
+static int look(struct looking *l)
+{
+	struct sba_snapshot *n = NULL;
+	struct sba_error err = { 0 };
+	(void)opened(l);
+	if (sba_sandbox_snapshot(l->box,
+				 &(struct sba_snapshot_options){ .folder = path_of("box/many") },
+				 &n, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(sba_snapshot_count(n), 101);
+	assert_string_equal(sba_snapshot_at(n, 100)->path, "a");
+	snprintf(l->hash, sizeof(l->hash), "%s", sba_snapshot_at(n, 100)->sha256);
+	sba_snapshot_free(n);
+	return opened(l);
+}
+
+/* What has just changed is not trusted. */
+static bool has_settled(void *looking)
+{
+	return look(looking) == 0;
+}
+
+static void a_second_snapshot_reads_only_what_has_changed(void **state)
+{
+	struct looking l = { .box = open_box((struct sba_local_options){ 0 }) };
+	char expected[65];
+	(void)state;
+	SBA_FREE char *made = said(l.box, "mkdir many && cd many && for i in $(seq 100 199); do "
+					  "echo $i >$i; done; echo 1 >a");
+	l.watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	assert_true(inotify_add_watch(l.watch, path_of("box/many"), IN_OPEN) >= 0);
+	assert_int_equal(look(&l), 101);
+	live_await(has_settled, &l, 60 * 1000);
+	SBA_FREE char *changed = said(l.box, "echo 2 >many/a");
+	assert_int_equal(look(&l), 1);
+	assert_int_equal(sba_sha256_hex("2\n", 2, expected), 0);
+	assert_string_equal(l.hash, expected);
+	/* What it was told by a handle goes with that. */
+	sba_sandbox_close(l.box);
+	l.box = open_box((struct sba_local_options){ 0 });
+	assert_int_equal(look(&l), 101);
+	sba_sandbox_close(l.box);
+	close(l.watch);
+}
+
 static void all_of_it_ends_with_a_client_that_is_killed(void **state)
 {
 	(void)state;
@@ -309,6 +380,7 @@ int main(void)
 		LIVE_STEP(it_writes_in_its_folder_and_its_temporary_one_alone),
 		LIVE_STEP(paths_that_lead_out_are_refused_links_included),
 		LIVE_STEP(large_files_are_read_exactly_with_holes_and_without),
+		LIVE_STEP(a_second_snapshot_reads_only_what_has_changed),
 		LIVE_STEP(all_of_it_ends_with_a_client_that_is_killed),
 		LIVE_STEP(its_private_folder_goes_with_it_and_what_the_dead_left_too),
 		LIVE_STEP(run_works_in_the_folder_itself),
