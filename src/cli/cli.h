@@ -101,6 +101,8 @@ struct cli {
 	const char *color;
 	bool json, quiet, verbose, no_audit, help, version;
 
+	bool reported; /* cli_report() has said why it failed */
+
 	const struct cli_command *command;
 	struct cli_look look;
 	struct cli_status status;
@@ -242,6 +244,11 @@ int cli_fail_nomem(struct sba_error *err);
 /* What cli_report() and cli_note() star out from now on; copied. */
 int cli_keep_secret(struct cli *cli, const char *secret, struct sba_error *err);
 void cli_forget_secret(struct cli *cli);
+/* /dev/null where a standard stream was closed; before anything is opened. */
+void cli_stdio_open(void);
+/* What was printed has arrived, or that it has not is the failure that is reported, unless there
+ * was one before; a pipe that nobody reads any more needs no words. The exit status. */
+int cli_stdio_close(struct cli *cli, int rc);
 /* Shows err on stderr, as JSON where that was asked for; its exit status. */
 int cli_report(struct cli *cli, const struct sba_error *err);
 /* The same; whether trying again may help is known better than by the code. */

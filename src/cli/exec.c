@@ -99,6 +99,12 @@ static int take_stdin(struct session *s, struct sba_error *err)
 	ssize_t n = read(STDIN_FILENO, s->input, sizeof(s->input));
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
+	int why = n < 0 ? errno : 0;
+	/* A terminal that has gone, and a stdin that was closed, are the end of it. */
+	if (why && why != EBADF && !isatty(STDIN_FILENO))
+		return cli_fail(err, SBA_EIO,
+				"what was to read it is ended: its input was not whole",
+				"read stdin for '%s': %s", s->command, strerror(why));
 	if (n <= 0) {
 		s->stdin_open = false;
 		return sba_process_close_stdin(s->process, err);

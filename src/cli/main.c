@@ -172,6 +172,7 @@ int main(int argc, char **argv)
 	struct cli_scope global = { cli_global_options, &cli };
 	struct cli_args words = { 0 };
 	struct sba_error err;
+	cli_stdio_open();
 	cli_look_init(&cli.look, NULL);
 	int rc = cli_parse(&global, 1, argv + (argc > 0), 0, &words, &err);
 	if (rc < 0)
@@ -179,9 +180,7 @@ int main(int argc, char **argv)
 	else
 		rc = dispatch(&cli, words.v);
 	cli_args_free(&words);
+	rc = cli_stdio_close(&cli, rc);
 	cli_close(&cli);
-	/* What could not be written is no success; a closed pipe needs no words. */
-	if (fflush(stdout) != 0 && rc == 0)
-		rc = 1;
 	return rc;
 }

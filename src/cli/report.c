@@ -100,6 +100,7 @@ int cli_report_retry(struct cli *cli, const struct sba_error *reported, bool ret
 	hide(cli, err->hint);
 	cli_status_clear(&cli->status);
 	fflush(stdout);
+	cli->reported = true;
 	if (cli->json)
 		report_json(err, info, retry);
 	else

@@ -97,6 +97,60 @@ static void a_full_disk_behind_our_stdout_is_told(void **state)
 	}
 }
 
+static void what_is_printed_and_does_not_arrive_is_no_success(void **state)
+{
+	(void)state;
+	static const char *const ways[][5] = {
+		{ "help", NULL }, { "completion", "bash", NULL }, { "config", "show", NULL },
+		{ "ps", NULL },   { "--json", "ps", NULL },       { "inspect", BOX, NULL },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(ways); i++) {
+		LIVE_CHILD c;
+		live_start(&c, &(struct live_start){ .argv = ways[i], .stdout_to = "/dev/full" });
+		live_child_end(&c, 30000);
+		live_assert_says(&c, 1, "write to stdout: ");
+	}
+}
+
+/* Starts it with what the shell calls that. */
+static void redirected(struct live_child *c, const char *how, const char *args)
+{
+	char path[4096];
+	SBA_BUF struct sba_buf line = SBA_BUF_INIT(8192);
+	live_program_path(path, sizeof(path));
+	sba_buf_printf(&line, "exec \"$0\" %s %s", args, how);
+	assert_int_equal(sba_buf_check(&line, "a command line", NULL), 0);
+	const char *const argv[] = { "-c", line.data, path, NULL };
+	live_start(c, &(struct live_start){ .program = "sh", .argv = argv });
+	live_child_end(c, 30000);
+}
+
+/* Else a connection takes its number, and gets what is written to it. */
+static void a_stream_that_was_closed_is_not_something_else(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *how, *args;
+		int status;
+		const char *says;
+	} cases[] = {
+		{ "<&-", "write " BOX " /tmp/w", 1, "read stdin: Bad file descriptor" },
+		{ "<&-", "exec -i " BOX " -- cat", 0, "" },
+		{ ">&-", "ps", 1, "write to stdout: Bad file descriptor" },
+		{ ">&-", "read " BOX " /etc/passwd", 1, "write to stdout: Bad file descriptor" },
+		{ ">&-", "exec " BOX " -- echo hi", 125, "Bad file descriptor" },
+		{ ">&-", "exec " BOX " -- true", 0, "" },
+		{ "2>&-", "exec " BOX " -- sh -c 'echo lost >&2; exit 7'", 7, "" },
+		{ "<&- >&- 2>&-", "exec " BOX " -- sh -c 'exit 7'", 7, "" },
+		{ "</", "exec -i " BOX " -- cat", 125, "read stdin for 'cat': Is a directory" },
+	};
+	for (size_t i = 0; i < SBA_ARRAY_LEN(cases); i++) {
+		LIVE_CHILD c;
+		redirected(&c, cases[i].how, cases[i].args);
+		live_assert_says(&c, cases[i].status, cases[i].says);
+	}
+}
+
 /* C-14 */
 static void output_without_end_needs_no_memory(void **state)
 {
@@ -400,6 +454,8 @@ int main(void)
 		LIVE_STEP(a_daemon_that_let_go_of_the_output_is_not_mentioned),
 		LIVE_STEP(output_beyond_the_limit_is_dropped_and_told),
 		LIVE_STEP(a_full_disk_behind_our_stdout_is_told),
+		LIVE_STEP(what_is_printed_and_does_not_arrive_is_no_success),
+		LIVE_STEP(a_stream_that_was_closed_is_not_something_else),
 		LIVE_STEP(output_without_end_needs_no_memory),
 		LIVE_STEP(the_library_counts_what_it_dropped),
 		LIVE_STEP(a_character_between_two_pieces_stays_text),

@@ -137,6 +137,8 @@ struct live_child {
 	struct sba_buf out, err;
 };
 void live_start(struct live_child *c, const struct live_start *o);
+/* Where ours is, for a shell that starts it. */
+void live_program_path(char *ret, size_t size);
 /* Reads until stdout or stderr holds the text; fails the test if it ends before. */
 void live_child_await(struct live_child *c, const char *text, int64_t ms);
 /* Reads to the end and waits for it; fails the test after so long. */

@@ -28,7 +28,7 @@ enum {
 };
 
 /* build/asan/tests/KIND/X_test stands three folders below the program. */
-static void program_path(char *ret, size_t size)
+void live_program_path(char *ret, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
 	assert_true(n > 0);
@@ -91,7 +91,7 @@ void live_start(struct live_child *c, const struct live_start *o)
 {
 	char path[4096];
 	int in[2] = { -1, -1 }, out[2], err[2];
-	program_path(path, sizeof(path));
+	live_program_path(path, sizeof(path));
 	*c = (struct live_child){
 		.in = -1, .held_in = -1, .screen_fd = -1, .began_ms = sba_now_ms()
 	};
