@@ -13,7 +13,9 @@
 
 enum { SIGNAL_MS = 10 * 1000 };
 
-/* Nothing but a shell is needed: `read` drops the NULs between the variables. */
+/* Nothing but a shell is needed: `read` drops the NULs between the variables. How it went is
+ * said, '+' or '-': the engine (20.10) tells no exit of an exec while that of another waits for
+ * its output to be read, and who signals a command does not read it meanwhile. */
 static const char script[] =
 	"exec 2>/dev/null; n=0\n"
 	"while :; do\n"
@@ -23,18 +25,22 @@ static const char script[] =
 	"      case $l in *\"$1\"*) f=1; kill -\"$2\" \"${p#/proc/}\"; break;; esac\n"
 	"    done <\"$p/environ\"\n"
 	"  done\n"
-	"  [ \"$f\" ] || exit 0\n"
-	"  n=$((n+1)); [ \"$2\" = 9 ] || exit 0; [ $n -lt 100 ] || exit 1\n"
+	"  n=$((n+1)); [ \"$f\" ] && [ \"$2\" = 9 ] || { echo +; exit 0; }\n"
+	"  [ $n -lt 100 ] || { echo -; exit 1; }\n"
 	"done\n";
 
-/* To its end; what it says is for nobody. */
+/* Until it has said how it went, else to its end. */
 static int finish(struct sba_exec *x, struct sba_until until, int *ret_code, struct sba_error *err)
 {
 	enum sba_exec_stream stream;
 	const char *data;
 	ssize_t n;
-	while ((n = sba_exec_read(x, &stream, &data, until, err)) > 0)
-		;
+	while ((n = sba_exec_read(x, &stream, &data, until, err)) > 0) {
+		if (*data == '+' || *data == '-') {
+			*ret_code = *data == '-';
+			return 0;
+		}
+	}
 	return n < 0 ? (int)n : sba_exec_exit_code(x, until, ret_code, err);
 }
 

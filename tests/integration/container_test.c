@@ -167,6 +167,27 @@ static void a_deadline_ends_all_that_kept_its_environment(void **state)
 	assert_true(live_runs_inside(web.id, "sleep 6161"));
 }
 
+/* The engine tells no end of any exec while nobody reads what this one has printed. */
+static void a_deadline_ends_what_floods(void **state)
+{
+	(void)state;
+	const char *const argv[] = { "sh", "-c", "trap '' TERM; yes & yes", NULL };
+	const struct sba_exec_options o = { .argv = argv, .timeout_ms = 1000 };
+	struct sba_process *p = NULL;
+	struct sba_error err = { 0 };
+	struct sba_exit how = { 0 };
+	enum sba_output which;
+	const char *data;
+	assert_int_equal(sba_sandbox_exec(web.box, &o, &p, NULL), 0);
+	while (sba_process_read(p, -1, &which, &data, NULL) > 0)
+		;
+	if (sba_process_wait(p, -1, &how, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(how.kind, SBA_TIMED_OUT);
+	sba_process_free(p);
+	live_await_inside(web.id, "yes", false, 20000);
+}
+
 static struct sba_process *begin_sleep(const char *script)
 {
 	const char *const argv[] = { "sh", "-c", script, NULL };
@@ -466,6 +487,7 @@ int main(void)
 		LIVE_STEP(what_cannot_run_is_told_apart),
 		LIVE_STEP(output_that_looks_like_the_runtimes_is_passed_on),
 		LIVE_STEP(a_deadline_ends_all_that_kept_its_environment),
+		LIVE_STEP(a_deadline_ends_what_floods),
 		LIVE_STEP(cancelling_a_signal_and_giving_up_end_it),
 		LIVE_STEP(children_that_hold_its_output_do_not_keep_it),
 		LIVE_STEP(a_terminal_is_one_and_is_resized),
