@@ -22,7 +22,13 @@ int sba_guest_for_image(struct sba_engine *e, const json_t *image, struct sba_gu
 		return 0;
 	}
 	rc = sba_engine_arch(e, &arch, err);
-	return rc < 0 ? rc : sba_guest_find(arch, ret, err);
+	if (rc == 0)
+		rc = sba_guest_find(arch, ret, err);
+	return rc == SBA_EUNSUPPORTED
+		       ? sba_hint(err, rc,
+				  "a container that was started otherwise is used as it is:  "
+				  "sandbox-agent exec --container NAME")
+		       : rc;
 }
 
 int sba_guest_pack(struct sba_pack *pack, const struct sba_guest *guest, const char *id,

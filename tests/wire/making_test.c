@@ -63,6 +63,31 @@ static void an_image_whose_working_directory_is_under_proc_is_refused(void **sta
 	assert_false(is_refused("/process"));
 }
 
+/* Nothing would end a sandbox on such a machine. */
+static void an_architecture_without_a_guest_is_refused_before_anything_is_made(void **state)
+{
+	(void)state;
+	SBA_FREE char *image =
+		fake_json("{\"Id\":\"sha256:1\",\"Architecture\":\"riscv64\",\"Config\":{}}");
+	SBA_FREE char *version = fake_json("{\"Arch\":\"riscv64\"}");
+	const struct fake_exchange script[] = {
+		{ .method = "GET", .path = "/images/other/json ", .answer = image },
+		{ .method = "GET", .path = "/version ", .answer = version },
+	};
+	struct fake_engine *f = fake_engine_start("1.41", script, SBA_ARRAY_LEN(script));
+	const struct sba_engine_options o = { .host = fake_engine_host(f) };
+	const struct sba_sandbox_options so = { .image = "other" };
+	struct sba_engine *e = NULL;
+	struct sba_sandbox *s = NULL;
+	struct sba_error err = { 0 };
+	assert_int_equal(sba_engine_open(&o, &e, &err), 0);
+	assert_int_equal(sba_sandbox_create(e, &so, &s, &err), SBA_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "riscv64"));
+	assert_non_null(strstr(err.hint, "--container"));
+	sba_engine_close(e);
+	fake_engine_stop(f);
+}
+
 /* A HEAD's answer about a path; NULL: it is not there. */
 static char *about(const char *link)
 {
@@ -247,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_image_whose_working_directory_is_under_proc_is_refused),
+		TEST(an_architecture_without_a_guest_is_refused_before_anything_is_made),
 		TEST(what_a_working_directory_leads_to_is_looked_at_part_by_part),
 		TEST(a_way_under_proc_is_refused_by_its_first_part),
 		TEST(what_an_engine_drops_of_the_confinement_is_found_out),
