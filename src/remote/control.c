@@ -95,7 +95,8 @@ int sba_remote_come_up(struct sba_remote_box *b, sba_remote_step_fn *const *step
 		    sba_wait_fd(-1, 0, sba_until_sooner(until, POLL_MS), err) == SBA_ETIMEOUT &&
 		    sba_until_left(until) != 0)
 			continue;
-		if (may_come(rc, &why) && sba_until_left(until) == 0)
+		/* A last request that was cut short tells the same. */
+		if ((may_come(rc, &why) || rc == SBA_ETIMEOUT) && sba_until_left(until) == 0)
 			return sba_fail(err, SBA_ETIMEOUT,
 					"%s: the sandbox is not ready in time: %.600s",
 					b->remote->kind->backend->name,

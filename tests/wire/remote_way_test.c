@@ -109,7 +109,7 @@ static void a_sandbox_that_is_not_reached_is_told_with_the_way_by_the_server(voi
 	struct sba_sandbox *s = NULL;
 	(void)state;
 	remote_world_begin(&w, "opensandbox", lies);
-	w.remote->ready_ms = 500;
+	w.remote->ready_ms = 3000;
 	assert_int_equal(remote_world_create(&w, &s), SBA_ETIMEOUT);
 	assert_non_null(strstr(w.err.hint, "http://127.0.0.1:1"));
 	assert_non_null(strstr(w.err.hint, "opensandbox_through_server"));
