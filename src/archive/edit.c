@@ -13,7 +13,7 @@
 
 #include "archive/private.h"
 
-enum { STAGED_NAME = 32, NS = 1000000000 };
+enum { STAGED_NAME = 32 };
 
 enum step_kind { STEP_REMOVE, STEP_PUT, STEP_MODE };
 
@@ -169,7 +169,7 @@ int sba_edit_look(struct sba_edit *e, const char *path, bool hash, struct sba_ed
 		return bad_path(path, -dir_fd, err);
 	ret->mode = st.st_mode;
 	ret->size = (uint64_t)st.st_size;
-	ret->mtime_ns = (int64_t)st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec;
+	ret->mtime_ns = sba_time_ns(st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	rc = read_seen(dir_fd, leaf, hash, ret);
 	return rc < 0 ? bad_path(path, -rc, err) : 0;
 }

@@ -202,6 +202,8 @@ size_t sba_redact(const struct sba_redact *r, char *data, size_t len, struct sba
 
 int64_t sba_now_ms(void);  /* CLOCK_MONOTONIC */
 int64_t sba_unix_ms(void); /* CLOCK_REALTIME */
+/* A time in nanoseconds, or the nearest that there is: a file may have any. */
+int64_t sba_time_ns(int64_t seconds, int64_t ns);
 
 /* How long something may take: an absolute CLOCK_MONOTONIC deadline and a
  * descriptor that becomes readable when the caller wants to stop. Passed down

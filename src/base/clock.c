@@ -25,6 +25,15 @@ int64_t sba_unix_ms(void)
 	return clock_ms(CLOCK_REALTIME);
 }
 
+int64_t sba_time_ns(int64_t seconds, int64_t ns)
+{
+	int64_t ret;
+	if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &ret) ||
+	    __builtin_add_overflow(ret, ns, &ret))
+		return seconds < 0 ? INT64_MIN : INT64_MAX;
+	return ret;
+}
+
 struct sba_until sba_until_in(int64_t ms)
 {
 	return sba_until_sooner((struct sba_until){ SBA_NEVER, -1 }, ms);

@@ -135,13 +135,13 @@ static int parse_stat(const char *text, struct sba_file_stat *ret)
 			return SBA_EPROTO;
 		text = end;
 	}
-	if (v[3] > INT64_MAX || v[4] > INT64_MAX / 1000000000)
+	if (v[3] > INT64_MAX)
 		return SBA_EPROTO;
 	*ret = (struct sba_file_stat){ .mode = (uint32_t)v[0],
 				       .uid = (uint32_t)v[1],
 				       .gid = (uint32_t)v[2],
 				       .size = (int64_t)v[3],
-				       .mtime_ns = (int64_t)v[4] * 1000000000 };
+				       .mtime_ns = sba_time_ns((int64_t)v[4], 0) };
 	return 0;
 }
 

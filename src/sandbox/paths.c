@@ -105,7 +105,7 @@ static int stat_by_engine(struct sba_sandbox *s, const char *path, struct sba_fi
 	if (rc == 0)
 		*ret = (struct sba_file_stat){ .mode = st.mode,
 					       .size = st.size,
-					       .mtime_ns = st.mtime * 1000000000 };
+					       .mtime_ns = sba_time_ns(st.mtime, 0) };
 	return rc;
 }
 

@@ -79,12 +79,12 @@ static const char *take_line(const char *line, struct sba_snapshot_file *ret)
 	size_t digits = *at == '.' ? strspn(at + 1, "0123456789") : 0;
 	memcpy(fraction, digits ? at + 1 : "", digits < 9 ? digits : 9);
 	at += digits ? digits + 1 : 0;
-	if (*at != ' ' || llabs(seconds) > INT64_MAX / 2000000000)
+	if (*at != ' ')
 		return NULL;
 	*ret = (struct sba_snapshot_file){ .mode = (uint32_t)(mode & 07777),
 					   .size = size,
-					   .mtime_ns = seconds * 1000000000 +
-						       strtoll(fraction, NULL, 10) };
+					   .mtime_ns = sba_time_ns(seconds,
+								   strtoll(fraction, NULL, 10)) };
 	return at + 1;
 }
 
@@ -169,7 +169,8 @@ int sba_commands_snapshot(struct sba_sandbox *s, const struct sba_snapshot_optio
 			  sba_snapshot_fn *tell, void *user, struct sba_error *err)
 {
 	char limit[32];
-	struct telling t = { .hash_max = o->max_file_size ? o->max_file_size : SBA_HASHED_MAX,
+	const uint64_t most = o->max_file_size ? o->max_file_size : SBA_HASHED_MAX;
+	struct telling t = { .hash_max = most < INT64_MAX ? most : INT64_MAX - 1,
 			     .tell = tell,
 			     .user = user };
 	const char *script = o->everything ? SCRIPT("-name .git") : SCRIPT(SKIPPED);

@@ -15,7 +15,6 @@ enum {
 	/* Larger files by the engine: a root that does not care whose a folder is. */
 	SMALL_MAX = SBA_MIB,
 	GIT_MS = 60 * 1000,
-	NS = 1000000000,
 };
 
 struct upload {
@@ -125,7 +124,7 @@ static int send_small(struct upload *u, const char *folder, struct sba_transfer_
 		.set_mode = true,
 		.mode = mode_of(u),
 		.set_mtime = true,
-		.mtime_ns = (int64_t)u->st.st_mtim.tv_sec * NS + u->st.st_mtim.tv_nsec,
+		.mtime_ns = sba_time_ns(u->st.st_mtim.tv_sec, u->st.st_mtim.tv_nsec),
 		.source = read_small,
 		.user = &source,
 	};

@@ -110,6 +110,42 @@ static void what_is_passed_over_is_there_when_it_is_asked_for(void **state)
 	sba_snapshot_free(n);
 }
 
+static void a_size_that_none_exceeds_leaves_every_hash(void **state)
+{
+	const struct sba_snapshot_options o = { .max_file_size = UINT64_MAX };
+	struct sba_snapshot *n = NULL;
+	struct sba_error err = { 0 };
+	(void)state;
+	must(sba_sandbox_snapshot(box, &o, &n, &err), &err);
+	assert_int_equal(sba_snapshot_left_out(n), 0);
+	assert_file(n, 2, "sub/large", "more than ten bytes\n", S_IFREG | 0644);
+	sba_snapshot_free(n);
+}
+
+static void set_time(const char *name, time_t seconds)
+{
+	const struct timespec times[2] = { { seconds, 0 }, { seconds, 0 } };
+	assert_int_equal(utimensat(AT_FDCWD, in(name), times, 0), 0);
+}
+
+static void a_file_may_be_of_any_time(void **state)
+{
+	static const int64_t seconds[] = { -86400, 9000000000 };
+	(void)state;
+	for (size_t i = 0; i < SBA_ARRAY_LEN(seconds); i++) {
+		struct sba_snapshot *n = NULL;
+		struct sba_file_stat st;
+		struct sba_error err = { 0 };
+		set_time("-", seconds[i]);
+		must(sba_sandbox_snapshot(box, NULL, &n, &err), &err);
+		assert_int_equal(sba_snapshot_at(n, 0)->mtime_ns, seconds[i] * 1000000000);
+		sba_snapshot_free(n);
+		must(sba_sandbox_stat(box, in("-"), &st, &err), &err);
+		assert_int_equal(st.mtime_ns, seconds[i] * 1000000000);
+	}
+	set_time("-", 1);
+}
+
 static void what_it_cannot_do_is_said(void **state)
 {
 	const struct sba_snapshot_options ignore = { .gitignore = true };
@@ -128,6 +164,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_file_is_told_whatever_its_name),
 		cmocka_unit_test(what_is_passed_over_is_there_when_it_is_asked_for),
+		cmocka_unit_test(a_size_that_none_exceeds_leaves_every_hash),
+		cmocka_unit_test(a_file_may_be_of_any_time),
 		cmocka_unit_test(what_it_cannot_do_is_said),
 	};
 	return cmocka_run_group_tests(tests, begin, end);

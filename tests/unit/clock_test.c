@@ -76,6 +76,16 @@ static void time_left_is_no_reason_to_stop(void **state)
 	assert_int_equal(sba_wait_fd(-1, 0, sba_until_in(1), NULL), SBA_ETIMEOUT);
 }
 
+static void a_time_that_has_no_nanoseconds_becomes_the_nearest(void **state)
+{
+	(void)state;
+	assert_int_equal(sba_time_ns(1, 5), 1000000005);
+	assert_int_equal(sba_time_ns(-2, 5), -1999999995);
+	assert_int_equal(sba_time_ns(INT64_MAX / 1000000000, 999999999), INT64_MAX);
+	assert_int_equal(sba_time_ns(INT64_MAX, 0), INT64_MAX);
+	assert_int_equal(sba_time_ns(INT64_MIN, 0), INT64_MIN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -84,6 +94,7 @@ int main(void)
 		cmocka_unit_test(a_wait_ends_with_what_came),
 		cmocka_unit_test(a_cancel_comes_before_what_is_ready_and_before_the_deadline),
 		cmocka_unit_test(time_left_is_no_reason_to_stop),
+		cmocka_unit_test(a_time_that_has_no_nanoseconds_becomes_the_nearest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
