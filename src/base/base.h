@@ -308,6 +308,9 @@ int sba_read_file(const char *path, size_t max, struct sba_buf *ret,
 int sba_open_unnamed(int *ret_fd, struct sba_error *err) SBA_MUST_CHECK;
 int sba_write_all(int fd, const void *data, size_t len, struct sba_error *err) SBA_MUST_CHECK;
 int sba_set_nonblock(int fd, bool on);
+/* A pipe of which our end does not block, whichever it is. */
+int sba_pipe_open(int *ret_ours, int *ret_theirs, bool we_write,
+		  struct sba_error *err) SBA_MUST_CHECK;
 
 /* ---- JSON (json.c) ---- */
 

@@ -68,6 +68,20 @@ int sba_write_all(int fd, const void *data, size_t len, struct sba_error *err)
 	return 0;
 }
 
+int sba_pipe_open(int *ret_ours, int *ret_theirs, bool we_write, struct sba_error *err)
+{
+	int p[2];
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return sba_fail_errno(err, SBA_EIO, errno, "pipe");
+	SBA_CLOSE int ours = p[we_write], theirs = p[!we_write];
+	int rc = sba_set_nonblock(ours, true);
+	if (rc < 0)
+		return sba_fail_errno(err, SBA_EIO, -rc, "pipe");
+	*ret_ours = sba_move_fd(&ours);
+	*ret_theirs = sba_move_fd(&theirs);
+	return 0;
+}
+
 int sba_set_nonblock(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);

@@ -236,26 +236,14 @@ static const struct sba_pipes_ops command_ops = {
 
 /* ---- its beginning ---- */
 
-static int open_pipe(int *ret_ours, int *ret_theirs, bool we_write, struct sba_error *err)
-{
-	int p[2];
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "command: pipe");
-	*ret_ours = p[we_write];
-	*ret_theirs = p[!we_write];
-	if (sba_set_nonblock(*ret_ours, true) < 0)
-		return sba_fail_errno(err, SBA_EIO, errno, "command: pipe");
-	return 0;
-}
-
 static int open_pipes(struct sba_remote_command *c, const struct sba_exec_options *o,
 		      struct sba_pipes *p, struct sba_error *err)
 {
-	int rc = open_pipe(&c->out, &p->out, true, err);
+	int rc = sba_pipe_open(&c->out, &p->out, true, err);
 	if (rc == 0)
-		rc = open_pipe(&c->err, &p->err, true, err);
+		rc = sba_pipe_open(&c->err, &p->err, true, err);
 	if (rc == 0 && o->has_stdin)
-		rc = open_pipe(&c->in, &p->in, false, err);
+		rc = sba_pipe_open(&c->in, &p->in, false, err);
 	if (rc < 0)
 		return rc;
 	p->ended = fcntl(c->ended_fd, F_DUPFD_CLOEXEC, 0);
