@@ -43,7 +43,7 @@ static void sweep(void)
 		snprintf(path, sizeof(path), SBA_SSH_FORWARD_PARENT "/%s", entry->d_name);
 		int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/engine", path);
 		SBA_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (n < 0 || (size_t)n >= sizeof(at.sun_path) || lstat(path, &st) < 0 ||
+		if (fd < 0 || n < 0 || (size_t)n >= sizeof(at.sun_path) || lstat(path, &st) < 0 ||
 		    st.st_uid != geteuid() || time(NULL) - st.st_mtime < FORWARD_NEW_S ||
 		    connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 || errno == EAGAIN)
 			continue;
