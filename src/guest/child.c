@@ -133,8 +133,10 @@ static int enter(const char *cwd)
 	static const char proc[] = "/proc";
 	char at[PATH_MAX];
 
-	if (chdir(cwd) < 0 || (!getcwd(at, sizeof(at)) && errno != ERANGE))
+	if (chdir(cwd) < 0)
 		return errno;
+	if (!getcwd(at, sizeof(at))) /* nothing under /proc is as deep */
+		return errno == ERANGE || errno == ENAMETOOLONG ? 0 : errno;
 	if (strncmp(at, proc, strlen(proc)) != 0)
 		return 0;
 	return at[strlen(proc)] == '/' || at[strlen(proc)] == '\0' ? EACCES : 0;
