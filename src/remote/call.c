@@ -218,3 +218,24 @@ int sba_remote_call(struct sba_remote *r, const struct sba_remote_call *c, struc
 	sba_http_response_close(answer);
 	return rc;
 }
+
+int sba_remote_cut_lines(struct sba_buf *line, const char *data, size_t len,
+			 int (*take)(void *user, struct sba_error *err), void *user,
+			 struct sba_error *err)
+{
+	int rc = 0;
+	while (rc == 0 && len > 0) {
+		const char *end = memchr(data, '\n', len);
+		size_t n = end ? (size_t)(end - data) : len;
+		sba_buf_put(line, data, n);
+		rc = sba_buf_check(line, "an event of its stream", err);
+		if (rc == 0 && end) {
+			rc = take(user, err);
+			sba_buf_reset(line);
+		}
+		n += end != NULL;
+		data += n;
+		len -= n;
+	}
+	return rc;
+}

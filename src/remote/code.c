@@ -227,8 +227,9 @@ int sba_remote_code_call(struct sba_remote_box *b, const char *method, const cha
 /* ---- a run ---- */
 
 /* Some put "data: " in front. */
-static int take_line(struct sba_remote_code *c, struct sba_error *err)
+static int take_line(void *user, struct sba_error *err)
 {
+	struct sba_remote_code *c = user;
 	const char *line = c->line.data;
 	if (!line)
 		return 0;
@@ -244,26 +245,6 @@ static int take_line(struct sba_remote_code *c, struct sba_error *err)
 	return c->box->remote->kind->code->take(c, event, err);
 }
 
-static int take_piece(struct sba_remote_code *c, const char *data, size_t len,
-		      struct sba_error *err)
-{
-	int rc = 0;
-	while (rc == 0 && len > 0) {
-		const char *end = memchr(data, '\n', len);
-		size_t n = end ? (size_t)(end - data) : len;
-		sba_buf_put(&c->line, data, n);
-		rc = sba_buf_check(&c->line, "an event of code that runs", err);
-		if (rc == 0 && end) {
-			rc = take_line(c, err);
-			sba_buf_reset(&c->line);
-		}
-		n += end != NULL;
-		data += n;
-		len -= n;
-	}
-	return rc;
-}
-
 /* To its end, for OpenSandbox tells of an execution's end before what it printed. 1: its
  * time is over. */
 static int read_on(struct sba_remote_code *c, struct sba_http_response *answer,
@@ -275,7 +256,7 @@ static int read_on(struct sba_remote_code *c, struct sba_http_response *answer,
 	while (rc == 0 && (n = sba_http_response_read(
 				   answer, piece, PIECE,
 				   sba_until_sooner(until, SBA_REMOTE_SILENCE_MS), err)) > 0)
-		rc = take_piece(c, piece, (size_t)n, err);
+		rc = sba_remote_cut_lines(&c->line, piece, (size_t)n, take_line, c, err);
 	if (rc < 0)
 		return judge(c->box, rc, err);
 	if (n == SBA_ETIMEOUT)

@@ -179,8 +179,9 @@ static int take_event(struct sba_remote_command *c, const json_t *event, struct 
 }
 
 /* A bare object; its documentation has it with "data: " in front. */
-static int take_line(struct sba_remote_command *c, struct sba_error *err)
+static int take_line(void *user, struct sba_error *err)
 {
+	struct sba_remote_command *c = user;
 	const char *line = c->line.data;
 	if (!line)
 		return 0;
@@ -197,23 +198,9 @@ static int take_line(struct sba_remote_command *c, struct sba_error *err)
 int sba_execd_decode(struct sba_remote_command *c, const char *data, size_t len,
 		     struct sba_error *err)
 {
-	int rc = 0;
 	if (!data)
 		return c->line.len ? take_line(c, err) : 0;
-	while (rc == 0 && len > 0) {
-		const char *end = memchr(data, '\n', len);
-		size_t n = end ? (size_t)(end - data) : len;
-		sba_buf_put(&c->line, data, n);
-		rc = sba_buf_check(&c->line, "opensandbox: an event of a command", err);
-		if (rc == 0 && end) {
-			rc = take_line(c, err);
-			sba_buf_reset(&c->line);
-		}
-		n += end != NULL;
-		data += n;
-		len -= n;
-	}
-	return rc;
+	return sba_remote_cut_lines(&c->line, data, len, take_line, c, err);
 }
 
 /* ---- files ---- */

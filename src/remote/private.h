@@ -55,6 +55,12 @@ int sba_remote_read_json(struct sba_remote *r, const struct sba_remote_call *c,
 int sba_remote_call(struct sba_remote *r, const struct sba_remote_call *c, struct sba_until until,
 		    json_t **ret, struct sba_error *err) SBA_MUST_CHECK;
 
+/* Cuts a stream into lines: take() is called when there is a whole one in `line`, where an
+ * unfinished one stays until the next call. */
+int sba_remote_cut_lines(struct sba_buf *line, const char *data, size_t len,
+			 int (*take)(void *user, struct sba_error *err), void *user,
+			 struct sba_error *err) SBA_MUST_CHECK;
+
 /* ---- control.c: the control plane ---- */
 
 /* To URL/sandboxes[/ID][REST]. */
