@@ -124,6 +124,9 @@ enum {
 	SBA_STATE_CONTENTS_MAX = 64 * SBA_MIB,   /* of all of them */
 	SBA_HASHES_MIN = 1000,                   /* files read that are worth a list of them */
 	SBA_CODE_VALUES_MAX = 4096,              /* that a run of code shows */
+	SBA_CODE_FORMS_MAX = 64,                 /* of one of them */
+	SBA_CODE_ERROR_MAX = 64 * SBA_KIB,       /* an error's name, its text */
+	SBA_CODE_CONTEXT_MAX = 128,              /* a context's name */
 	SBA_LISTS_MAX = 4 * SBA_MIB,             /* names of lists that are kept */
 	SBA_DIFF_LINES_MAX = 1000 * 1000,        /* of both sides of a text */
 	SBA_BUNDLE_MAX = 1024 * SBA_MIB,         /* commits of a sandbox, packed */

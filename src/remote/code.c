@@ -14,7 +14,6 @@ enum {
 	READY_MS = 30 * 1000, /* for an interpreter that is just starting */
 	POLL_MS = 300,
 	STOP_MS = 10 * 1000,
-	FORMS_MAX = 64, /* of one value */
 };
 
 /* ---- what is told ---- */
@@ -68,28 +67,35 @@ static const char *text_of(const json_t *data, char **ret_heap)
 int sba_remote_tell_value(struct sba_remote_code *c, const json_t *all, bool is_result,
 			  sba_remote_type_fn *type_of, struct sba_error *err)
 {
-	struct sba_code_form forms[FORMS_MAX] = { 0 };
-	char *heap[FORMS_MAX] = { 0 }, types[FORMS_MAX][80];
+	struct sba_code_form forms[SBA_CODE_FORMS_MAX] = { 0 };
+	char *heap[SBA_CODE_FORMS_MAX] = { 0 }, types[SBA_CODE_FORMS_MAX][SBA_REMOTE_TYPE_MAX];
 	struct sba_code_value value = { .forms = forms, .is_result = is_result };
 	const struct sba_code_event e = { .kind = SBA_CODE_VALUE, .value = &value };
 	const char *form;
 	json_t *data;
+	int rc = 0;
 	json_object_foreach((json_t *)(uintptr_t)all, form, data)
 	{
 		size_t n = value.n;
-		const char *type =
-			n < FORMS_MAX && !json_is_null(data) ? type_of(form, types[n]) : NULL;
-		const char *text = type ? text_of(data, &heap[n]) : NULL;
-		if (!text)
+		const char *type = n < SBA_CODE_FORMS_MAX && !json_is_null(data)
+					   ? type_of(form, types[n])
+					   : NULL;
+		if (!type)
 			continue;
+		const char *text = text_of(data, &heap[n]);
+		if (!text) {
+			rc = sba_fail_nomem(err);
+			break;
+		}
 		forms[n] = (struct sba_code_form){ .type = type,
 						   .data = text,
 						   .len = heap[n] ? strlen(text)
 								  : json_string_length(data) };
 		value.n++;
 	}
-	int rc = value.n ? tell(c, &e, err) : 0;
-	for (size_t i = 0; i < FORMS_MAX; i++)
+	if (rc == 0 && value.n)
+		rc = tell(c, &e, err);
+	for (size_t i = 0; i < SBA_CODE_FORMS_MAX; i++)
 		free(heap[i]);
 	return rc;
 }
@@ -336,7 +342,7 @@ int sba_remote_context_new(struct sba_sandbox *s, const char *language, char **r
 		sba_remote_code_call(b, "POST", b->remote->kind->code->contexts, body,
 				     sba_remote_until(b->remote, SBA_REMOTE_CALL_MS), &answer, err);
 	const char *id = rc == 0 ? sba_json_str(answer, "id") : NULL;
-	if (rc == 0 && (!id || !sba_is_word(id, "_-", 128)))
+	if (rc == 0 && (!id || !sba_is_word(id, "_-", SBA_CODE_CONTEXT_MAX)))
 		return sba_fail(err, SBA_EPROTO, "%s: a context that has no name",
 				b->remote->kind->backend->name);
 	if (rc == 0 && !(*ret = strdup(id)))
@@ -347,7 +353,7 @@ int sba_remote_context_new(struct sba_sandbox *s, const char *language, char **r
 int sba_remote_context_end(struct sba_sandbox *s, const char *context, struct sba_error *err)
 {
 	struct sba_remote_box *b = sba_remote_box_of(s);
-	char path[256];
+	char path[SBA_CODE_CONTEXT_MAX + 64];
 	snprintf(path, sizeof(path), "%s%s", b->remote->kind->code->context, context);
 	int rc = sba_remote_code_call(b, "DELETE", path, NULL,
 				      sba_remote_until(b->remote, SBA_REMOTE_CALL_MS), NULL, err);

@@ -20,10 +20,9 @@ static bool is_port(const char *header)
 static int way(const struct sba_remote_box *b, const char *path, char **ret_url,
 	       struct sba_strv *ret_headers, struct sba_error *err)
 {
-	const char *host = b->base + strlen(ENVD_HOST);
-	int n = b->remote->sandbox_url
-			? asprintf(ret_url, "%s%s", b->base, path)
-			: asprintf(ret_url, "https://%d-%s%s", CODE_PORT, host, path);
+	int n = b->remote->sandbox_url ? asprintf(ret_url, "%s%s", b->base, path)
+				       : asprintf(ret_url, "https://%d-%s%s", CODE_PORT,
+						  b->base + strlen(ENVD_HOST), path);
 	if (n < 0) {
 		*ret_url = NULL;
 		return sba_fail_nomem(err);
@@ -49,7 +48,7 @@ static int compose(const struct sba_code_options *o, json_t **ret, struct sba_er
 }
 
 /* The short names that it gives to types. */
-static const char *type_of(const char *form, char buf[80])
+static const char *type_of(const char *form, char buf[SBA_REMOTE_TYPE_MAX])
 {
 	static const char *const types[][2] = {
 		{ "text", "text/plain" },        { "html", "text/html" },
@@ -64,7 +63,7 @@ static const char *type_of(const char *form, char buf[80])
 	}
 	if (strcmp(form, "data") != 0 && strcmp(form, "chart") != 0)
 		return NULL;
-	snprintf(buf, 80, "e2b/%s", form);
+	snprintf(buf, SBA_REMOTE_TYPE_MAX, "e2b/%s", form);
 	return buf;
 }
 
@@ -96,7 +95,7 @@ static int take(struct sba_remote_code *c, const json_t *event, struct sba_error
  * context may be hit by that and never end. A context of ours begins anew instead. */
 static int stop(struct sba_remote_code *c, struct sba_until until, struct sba_error *err)
 {
-	char path[256];
+	char path[SBA_CODE_CONTEXT_MAX + 64];
 	if (!c->options->context)
 		return 0;
 	snprintf(path, sizeof(path), "/contexts/%s/restart", c->options->context);

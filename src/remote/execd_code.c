@@ -25,7 +25,7 @@ static int compose(const struct sba_code_options *o, json_t **ret, struct sba_er
 	return *ret ? 0 : sba_fail_nomem(err);
 }
 
-static const char *type_of(const char *form, char buf[80])
+static const char *type_of(const char *form, char buf[SBA_REMOTE_TYPE_MAX])
 {
 	(void)buf;
 	return strcmp(form, "text") ? form : "text/plain";

@@ -233,9 +233,10 @@ int sba_remote_tell_error(struct sba_remote_code *c, const json_t *name, const j
 			  const char *traceback, struct sba_error *err) SBA_MUST_CHECK;
 int sba_remote_tell_number(struct sba_remote_code *c, const json_t *number,
 			   struct sba_error *err) SBA_MUST_CHECK;
+enum { SBA_REMOTE_TYPE_MAX = 80 };
 /* A value of {"FORM": DATA}; type_of says what a form's type is (it may fill buf); NULL: it is
  * none. */
-typedef const char *sba_remote_type_fn(const char *form, char buf[80]);
+typedef const char *sba_remote_type_fn(const char *form, char buf[SBA_REMOTE_TYPE_MAX]);
 int sba_remote_tell_value(struct sba_remote_code *c, const json_t *forms, bool is_result,
 			  sba_remote_type_fn *type_of, struct sba_error *err) SBA_MUST_CHECK;
 /* A request to the code interpreter that is not a stream. */

@@ -10,7 +10,7 @@
 
 #include "base/limits.h"
 
-enum { RUN_MS = 60 * 1000, OUTPUT_MAX = 10 * SBA_MIB, ERROR_VALUE_MAX = 64 * SBA_KIB };
+enum { RUN_MS = 60 * 1000, OUTPUT_MAX = 10 * SBA_MIB };
 
 struct collecting {
 	struct sba_buf out, err;
@@ -126,8 +126,8 @@ static int keep_error(struct collecting *c, const struct sba_code_event *e, stru
 	const char *traceback = e->traceback ? e->traceback : "";
 	if (r->error_name)
 		return 0;
-	r->error_name = strndup(e->name ? e->name : "", ERROR_VALUE_MAX);
-	r->error_value = strndup(e->text ? e->text : "", ERROR_VALUE_MAX);
+	r->error_name = strndup(e->name ? e->name : "", SBA_CODE_ERROR_MAX);
+	r->error_value = strndup(e->text ? e->text : "", SBA_CODE_ERROR_MAX);
 	r->error_traceback = strndup(traceback, allow(c, strlen(traceback)));
 	return r->error_name && r->error_value && r->error_traceback ? 0 : sba_fail_nomem(err);
 }

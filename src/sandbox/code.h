@@ -7,8 +7,6 @@
 
 #define SBA_CODE_LANGUAGE "python"
 
-enum { SBA_CODE_CONTEXT_MAX = 128 };
-
 /* By the language's program inside; as the member of a table (code_commands.c). */
 int sba_commands_run_code(struct sba_sandbox *s, const struct sba_code_options *options,
 			  sba_code_fn *tell, void *user, struct sba_exit *ret,
