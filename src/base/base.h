@@ -98,7 +98,8 @@ void sba_buf_put_utf8(struct sba_buf *b, const void *data, size_t len);
  * C1) become visible escapes (\x1b); with one_line, \n and \t too. */
 void sba_buf_put_visible(struct sba_buf *b, const void *data, size_t len, bool one_line);
 /* Grows so that `len` more bytes fit, returns where to write them; the
- * caller adds what it wrote to b->len. NULL on failure. */
+ * caller adds what it wrote to b->len. What was there stays a string, also if
+ * nothing comes. NULL on failure. */
 char *sba_buf_reserve(struct sba_buf *b, size_t len);
 void sba_buf_drop(struct sba_buf *b, size_t len); /* removes from the front */
 /* 0, or b's failure told in err as "<what> …". */

@@ -55,7 +55,10 @@ char *sba_buf_reserve(struct sba_buf *b, size_t len)
 	}
 	if (need > b->cap)
 		b->failed = grow(b, need);
-	return b->failed ? NULL : b->data + b->len;
+	if (b->failed)
+		return NULL;
+	b->data[b->len] = '\0';
+	return b->data + b->len;
 }
 
 void sba_buf_put(struct sba_buf *b, const void *data, size_t len)

@@ -99,6 +99,18 @@ static void reserved_room_is_written_by_the_caller(void **state)
 	assert_string_equal(b.data, "xyz");
 }
 
+static void reserved_room_that_nobody_writes_to_leaves_a_string(void **state)
+{
+	(void)state;
+	SBA_BUF struct sba_buf b = SBA_BUF_INIT(100);
+	char *at = sba_buf_reserve(&b, 64);
+	assert_non_null(at);
+	assert_string_equal(b.data, "");
+	memset(at, 'x', 64);
+	assert_non_null(sba_buf_reserve(&b, 64));
+	assert_string_equal(b.data, "");
+}
+
 static void a_long_format_fits_or_fails_whole(void **state)
 {
 	(void)state;
@@ -183,6 +195,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_a_string_when_it_is_taken),
 		cmocka_unit_test(the_front_can_be_dropped),
 		cmocka_unit_test(reserved_room_is_written_by_the_caller),
+		cmocka_unit_test(reserved_room_that_nobody_writes_to_leaves_a_string),
 		cmocka_unit_test(a_long_format_fits_or_fails_whole),
 		cmocka_unit_test(all_but_unreserved_bytes_are_percent_encoded),
 		cmocka_unit_test(bad_utf8_becomes_one_mark_for_each_sequence),
