@@ -19,7 +19,7 @@
 #include "sandbox/git.h"
 #include "sandbox/states.h"
 
-enum { GIT_MS = 60 * 1000, GIT_PACK_MS = 10 * 60 * 1000 };
+enum { GIT_MS = 60 * 1000, GIT_PACK_MS = 10 * 60 * 1000, GIT_KEY_LEN = 512 };
 
 /* A project on its way. */
 struct project {
@@ -116,25 +116,66 @@ static void put_value(struct sba_buf *config, const char *key, const char *value
 	sba_buf_puts(config, "\"\n");
 }
 
+static void put_values(const char *dir, const char *section, const char *const *keys,
+		       struct sba_until until, struct sba_buf *config)
+{
+	SBA_BUF struct sba_buf value = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
+	for (; *keys; keys++) {
+		char name[GIT_KEY_LEN];
+		int n = snprintf(name, sizeof(name), "%s.%s", section, *keys);
+		if (n > 0 && (size_t)n < sizeof(name))
+			put_value(config, *keys, git_value(dir, name, until, &value));
+	}
+}
+
+/* How objects, index and files are to be read: with other answers than the host's, the
+ * same files are broken or all changed. */
+static int put_format(const char *dir, struct sba_until until, struct sba_buf *config,
+		      struct sba_error *err)
+{
+	static const char *const extensions[] = { "objectFormat", "refStorage", "partialClone",
+						  NULL };
+	static const char *const core[] = { "fileMode", "symlinks",       "autocrlf",
+					    "eol",      "sparseCheckout", "sparseCheckoutCone",
+					    NULL };
+	SBA_BUF struct sba_buf more = SBA_BUF_INIT(SBA_RUN_IO_CHUNK);
+	put_values(dir, "extensions", extensions, until, &more);
+	sba_buf_printf(config, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n",
+		       more.len > 0);
+	put_values(dir, "core", core, until, config);
+	if (more.len > 0)
+		sba_buf_printf(config, "[extensions]\n%s", more.data);
+	return sba_buf_check(&more, "git configuration", err);
+}
+
+static void put_remote(const char *dir, const char *name, struct sba_until until,
+		       struct sba_buf *config)
+{
+	static const char *const keys[] = { "promisor", "partialCloneFilter", NULL };
+	char section[GIT_KEY_LEN];
+	snprintf(section, sizeof(section), "remote.%s", name);
+	sba_buf_printf(config, "[remote \"%s\"]\n\tfetch = +refs/heads/*:refs/remotes/%s/*\n", name,
+		       name);
+	put_values(dir, section, keys, until, config);
+}
+
 /* A configuration made anew: repository format, identity, names of remotes. */
 static int make_git_config(const char *dir, struct sba_until until, struct sba_buf *config,
 			   struct sba_error *err)
 {
 	static const char *const remotes[] = { "remote", NULL };
-	SBA_BUF struct sba_buf value = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
-	sba_buf_puts(config, "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-			     "[submodule]\n\tactive = .\n[user]\n");
-	put_value(config, "name", git_value(dir, "user.name", until, &value));
-	put_value(config, "email", git_value(dir, "user.email", until, &value));
-	sba_buf_reset(&value);
-	if (sba_git_run(dir, remotes, until, &value, NULL) == 0 && value.data) {
-		for (char *line = value.data; *line;) {
-			size_t len = strcspn(line, "\n");
-			sba_buf_printf(config,
-				       "[remote \"%.*s\"]\n\tfetch = "
-				       "+refs/heads/*:refs/remotes/%.*s/*\n",
-				       (int)len, line, (int)len, line);
-			line += len + (line[len] == '\n');
+	static const char *const who[] = { "name", "email", NULL };
+	SBA_BUF struct sba_buf names = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
+	int rc = put_format(dir, until, config, err);
+	if (rc < 0)
+		return rc;
+	sba_buf_puts(config, "[submodule]\n\tactive = .\n[user]\n");
+	put_values(dir, "user", who, until, config);
+	if (sba_git_run(dir, remotes, until, &names, NULL) == 0 && names.data) {
+		char *rest = names.data, *name;
+		while ((name = strsep(&rest, "\n"))) {
+			if (*name)
+				put_remote(dir, name, until, config);
 		}
 	}
 	return sba_buf_check(config, "git configuration", err);

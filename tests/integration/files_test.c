@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/folder.h"
 #include "support/live.h"
 
 #include <spawn.h>
@@ -327,9 +328,9 @@ static void make_borrower(const char *name)
 	GIT(live_path(""), "clone", "-q", "--shared", "project", name);
 }
 
-static void git_status_works_inside(void **state)
+/* Of our base image; skips the test where that is not built. */
+static struct sba_sandbox *box_with_git(void)
 {
-	(void)state;
 	struct sba_error err = { 0 };
 	struct sba_images *images = NULL;
 	SBA_JSON json_t *there = NULL;
@@ -338,10 +339,61 @@ static void git_status_works_inside(void **state)
 	snprintf(base, sizeof(base), "%s", sba_images_ref(images, "base"));
 	sba_images_close(images);
 	if (sba_image_inspect(live.engine, base, sba_until_in(30000), &there, NULL) < 0) {
-		print_message("SKIPPED git_status_works_inside: no image '%s'\n", base);
+		print_message("SKIPPED: no image '%s'\n", base);
 		skip();
 	}
-	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .image = base });
+	return live_sandbox((struct sba_sandbox_options){ .image = base });
+}
+
+/* Hashed by SHA-256, with files of other line ends than git keeps. */
+static void make_other_format(const char *name)
+{
+	static const char script[] = "git init -q --object-format=sha256; "
+				     "git config core.autocrlf true; printf 'a\\r\\n' >a; "
+				     "git add a; git commit -qm first";
+	assert_int_equal(mkdir(live_path(name), 0755), 0);
+	test_folder_must_sh(live_path(name), script);
+}
+
+/* That has all but the content of a file of its past. */
+static void make_partial_clone(const char *name)
+{
+	char script[512];
+	test_folder_must_sh(live_path(""), "git init -q lender; cd lender; "
+					   "git config uploadpack.allowFilter true; echo 1 >f; "
+					   "git add f; git commit -qm first; echo 2 >f; "
+					   "git commit -qam second");
+	snprintf(script, sizeof(script),
+		 "git clone -q --filter=blob:none \"file://$PWD/lender\" %s", name);
+	test_folder_must_sh(live_path(""), script);
+}
+
+static void a_repository_is_read_inside_as_it_is_here(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	struct sba_sandbox *s = box_with_git();
+	make_other_format("other");
+	make_partial_clone("partial");
+	if (sba_sandbox_add_workspace(s, live_path("other"), NULL, NULL, NULL, &err) < 0 ||
+	    sba_sandbox_add_workspace(s, live_path("partial"), "/tmp/partial", NULL, NULL, &err) <
+		    0)
+		fail_msg("%s", err.text);
+	SBA_FREE char *other = live_sh_out(s, "cd /workspace && git status --porcelain && "
+					      "git log --format=%s && git remote");
+	assert_string_equal(other, "first\n");
+	SBA_FREE char *partial = live_sh_out(
+		s, "cd /tmp/partial && git status --porcelain && git log --format=%s && "
+		   "git fsck 2>&1 && git show HEAD~1:f 2>&1 | grep -c promisor");
+	assert_string_equal(partial, "second\nfirst\n1\n");
+	live_remove(s);
+}
+
+static void git_status_works_inside(void **state)
+{
+	(void)state;
+	struct sba_error err = { 0 };
+	struct sba_sandbox *s = box_with_git();
 	make_borrower("borrower");
 	if (sba_sandbox_add_workspace(s, live_path("project"), NULL, NULL, NULL, &err) < 0 ||
 	    sba_sandbox_add_workspace(s, live_path("whole"), "/tmp/whole", NULL, NULL, &err) < 0 ||
@@ -395,6 +447,7 @@ int main(void)
 		LIVE_STEP(a_linked_work_tree_goes_in_with_its_history),
 		LIVE_STEP(a_submodule_goes_in_as_a_repository_and_no_pointer),
 		LIVE_STEP(git_status_works_inside),
+		LIVE_STEP(a_repository_is_read_inside_as_it_is_here),
 		LIVE_STEP(a_plain_folder_goes_in_whole_to_a_path_of_choice),
 		LIVE_STEP(the_shared_sandbox_is_removed_and_nothing_is_left),
 	};
