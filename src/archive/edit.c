@@ -348,9 +348,10 @@ static int give_way(struct sba_edit *e, struct step *s, int dir_fd, const char *
 	return rc > 0 ? -ESTALE : rc;
 }
 
-static int put_new(struct sba_edit *e, struct step *s, int dir_fd, const char *leaf,
-		   const char *name, size_t number)
+static int put_new(struct sba_edit *e, struct step *s, int dir_fd, const char *leaf, size_t number)
 {
+	char name[STAGED_NAME];
+	staged_name(name, 'n', s->staged);
 	int rc = sba_rename_new(false, e->stage_fd, name, dir_fd, leaf, true);
 	if (rc == -EEXIST) {
 		rc = give_way(e, s, dir_fd, leaf, number);
@@ -371,7 +372,7 @@ static int put(struct sba_edit *e, struct step *s, size_t number)
 		return dir_fd == -ENOTDIR ? -ESTALE : dir_fd;
 	staged_name(name, 'n', s->staged);
 	if (!s->was.there)
-		return put_new(e, s, dir_fd, leaf, name, number);
+		return put_new(e, s, dir_fd, leaf, number);
 	if (renameat2(e->stage_fd, name, dir_fd, leaf, RENAME_EXCHANGE) == 0) {
 		s->exchanged = true;
 		return check_taken(e, name, &s->was);
@@ -379,7 +380,7 @@ static int put(struct sba_edit *e, struct step *s, size_t number)
 	if (errno != EINVAL && errno != ENOSYS && errno != EPERM)
 		return errno == ENOENT ? -ESTALE : -errno;
 	rc = take_away(e, s, number);
-	return rc < 0 ? rc : put_new(e, s, dir_fd, leaf, name, number);
+	return rc < 0 ? rc : put_new(e, s, dir_fd, leaf, number);
 }
 
 static int set_mode(struct sba_edit *e, struct step *s)
