@@ -157,7 +157,7 @@ static void a_deadline_ends_all_that_kept_its_environment(void **state)
 				     "trap '' TERM; echo begun; (sleep 6262 & sleep 6262) & "
 				     "sleep 6262",
 				     NULL };
-	const struct sba_exec_options o = { .argv = argv, .timeout_ms = 1000 };
+	const struct sba_exec_options o = { .argv = argv, .timeout_ms = 3000 };
 	LIVE_RESULT r = { 0 };
 	live_exec(web.box, &o, &r);
 	assert_int_equal(r.rc, 0);
@@ -361,7 +361,7 @@ static void without_a_shell_it_is_read_and_what_it_lacks_is_told(void **state)
 	live_exec(w.box, &o, &r);
 	assert_int_equal(r.rc, SBA_ELOST);
 	assert_non_null(strstr(r.err.text, "goes on: there is no 'sh'"));
-	assert_true(live_runs_inside(w.id, "sleep 6565"));
+	live_await_inside(w.id, "sleep 6565", true, 20000);
 	sba_sandbox_close(w.box);
 	live_remove_container(w.id);
 }
