@@ -192,11 +192,11 @@ static int describe(struct sba_sandbox *s, const json_t *j)
 			return SBA_ENOMEM;
 	}
 	const char *state = s->info.state, *reason = s->info.reason;
-	int64_t now = s->info.created;
+	int64_t created = s->info.created;
 	sba_labels_read(s->labels, &s->info);
 	s->info.state = state;
 	s->info.reason = reason;
-	s->info.created = now;
+	s->info.created = created;
 	return 0;
 }
 
