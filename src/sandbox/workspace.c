@@ -103,16 +103,22 @@ static const char *git_value(const char *dir, const char *key, struct sba_until 
 	return b->data;
 }
 
+/* Between quotes. */
+static void put_escaped(struct sba_buf *config, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			sba_buf_putc(config, '\\');
+		sba_buf_putc(config, *text);
+	}
+}
+
 static void put_value(struct sba_buf *config, const char *key, const char *value)
 {
 	if (!*value)
 		return;
 	sba_buf_printf(config, "\t%s = \"", key);
-	for (; *value; value++) {
-		if (*value == '"' || *value == '\\')
-			sba_buf_putc(config, '\\');
-		sba_buf_putc(config, *value);
-	}
+	put_escaped(config, value);
 	sba_buf_puts(config, "\"\n");
 }
 
@@ -154,8 +160,11 @@ static void put_remote(const char *dir, const char *name, struct sba_until until
 	static const char *const keys[] = { "promisor", "partialCloneFilter", NULL };
 	char section[GIT_KEY_LEN];
 	snprintf(section, sizeof(section), "remote.%s", name);
-	sba_buf_printf(config, "[remote \"%s\"]\n\tfetch = +refs/heads/*:refs/remotes/%s/*\n", name,
-		       name);
+	sba_buf_puts(config, "[remote \"");
+	put_escaped(config, name);
+	sba_buf_puts(config, "\"]\n\tfetch = \"+refs/heads/*:refs/remotes/");
+	put_escaped(config, name);
+	sba_buf_puts(config, "/*\"\n");
 	put_values(dir, section, keys, until, config);
 }
 

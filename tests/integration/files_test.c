@@ -350,6 +350,7 @@ static void make_other_format(const char *name)
 {
 	static const char script[] = "git init -q --object-format=sha256; "
 				     "git config core.autocrlf true; printf 'a\\r\\n' >a; "
+				     "git remote add 'o\"r' /nowhere; "
 				     "git add a; git commit -qm first";
 	assert_int_equal(mkdir(live_path(name), 0755), 0);
 	test_folder_must_sh(live_path(name), script);
@@ -381,7 +382,7 @@ static void a_repository_is_read_inside_as_it_is_here(void **state)
 		fail_msg("%s", err.text);
 	SBA_FREE char *other = live_sh_out(s, "cd /workspace && git status --porcelain && "
 					      "git log --format=%s && git remote");
-	assert_string_equal(other, "first\n");
+	assert_string_equal(other, "first\no\"r\n");
 	SBA_FREE char *partial = live_sh_out(
 		s, "cd /tmp/partial && git status --porcelain && git log --format=%s && "
 		   "git fsck 2>&1 && git show HEAD~1:f 2>&1 | grep -c promisor");
