@@ -324,6 +324,17 @@ void sba_h2_give_back(struct sba_channel_stream *s, size_t len)
 	widen(s);
 }
 
+/* What callers took comes in steps of their own; nghttp2 itself would tell of it only from
+ * half of the window on, and who sends had too little left for the time that takes. */
+static void give_back_taken(struct sba_channel_stream *s)
+{
+	int32_t len = (int32_t)s->taken;
+	s->taken = 0;
+	if (s->open && !s->ended &&
+	    nghttp2_submit_window_update(s->c->h2, NGHTTP2_FLAG_NONE, s->id, len) == 0)
+		widen(s);
+}
+
 static void work(struct sba_channel_stream *s)
 {
 	struct sba_channel *c = s->c;
@@ -340,10 +351,8 @@ static void work(struct sba_channel_stream *s)
 		sba_tunnel_cut(s);
 	if (!c->failure.code && abandoned && !s->ended)
 		nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
-	if (s->taken > 0) {
-		sba_h2_give_back(s, s->taken);
-		s->taken = 0;
-	}
+	if (s->taken > 0)
+		give_back_taken(s);
 	bool ready = s->kind == SBA_STREAM_TUNNEL || s->out.len > s->out_at || s->out_end;
 	if (s->paused && ready) {
 		s->paused = false;
