@@ -20,6 +20,8 @@ struct apply {
 	struct sba_changes *changes;
 	const struct sba_apply_options *options;
 	struct sba_edit *edit;
+	const char **removed; /* paths, sorted; of the changes */
+	size_t n_removed;
 	struct sba_apply_report report;
 	bool is_conflict; /* of the change that is looked at */
 };
@@ -46,16 +48,32 @@ static bool is_entry(const struct sba_edit_seen *seen, const struct sba_file_ent
 	return seen->mtime_ns / NS == e->mtime_ns / NS;
 }
 
-/* user: the changes. */
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* One folder that becomes a file may ask of each of many thousand. */
+static int list_removed(struct apply *a, struct sba_error *err)
+{
+	a->removed = calloc(a->changes->n + 1, sizeof(*a->removed));
+	if (!a->removed)
+		return sba_fail_nomem(err);
+	for (size_t i = 0; i < a->changes->n; i++) {
+		const struct sba_record *old = a->changes->v[i].old;
+		const struct sba_record *fresh = a->changes->v[i].fresh;
+		if (old && (!fresh || strcmp(fresh->path, old->path) != 0))
+			a->removed[a->n_removed++] = old->path;
+	}
+	qsort(a->removed, a->n_removed, sizeof(*a->removed), compare_paths);
+	return 0;
+}
+
+/* user: the apply. */
 static bool is_removed(void *user, const char *path)
 {
-	const struct sba_changes *c = user;
-	for (size_t i = 0; i < c->n; i++) {
-		const struct sba_record *old = c->v[i].old, *fresh = c->v[i].fresh;
-		if (old && !strcmp(old->path, path) && (!fresh || strcmp(fresh->path, path) != 0))
-			return true;
-	}
-	return false;
+	const struct apply *a = user;
+	return bsearch(&path, a->removed, a->n_removed, sizeof(*a->removed), compare_paths);
 }
 
 /* Whether a folder above it is a link by now, so that it is gone. */
@@ -80,7 +98,7 @@ static int look(struct apply *a, const char *path, const struct sba_change_item 
 		    (i->fresh && i->fresh->fresh.entry.size == ret->size);
 	if (rc == 0 && S_ISREG(ret->mode) && hash)
 		rc = sba_edit_look(a->edit, path, true, ret, &why);
-	if (rc == SBA_EREFUSED && is_removed(a->changes, path) && is_below_link(a, path)) {
+	if (rc == SBA_EREFUSED && is_removed(a, path) && is_below_link(a, path)) {
 		*ret = (struct sba_edit_seen){ .mode = 0 };
 		return 0;
 	}
@@ -206,7 +224,7 @@ static int check_folder(struct apply *a, const char *path, struct sba_error *err
 		conflict(a, path, "a folder is there");
 		return 1;
 	}
-	int rc = sba_edit_remains(a->edit, path, is_removed, a->changes, other, err);
+	int rc = sba_edit_remains(a->edit, path, is_removed, a, other, err);
 	if (rc > 0) {
 		snprintf(why, sizeof(why), "a folder is there, with %.400s in it", other);
 		conflict(a, path, why);
@@ -336,10 +354,13 @@ int sba_changes_apply(struct sba_changes *c, const char *dir,
 		      struct sba_error *err)
 {
 	struct apply a = { .changes = c, .options = options };
-	int rc = sba_edit_open(dir, &a.edit, err);
+	int rc = list_removed(&a, err);
+	if (rc == 0)
+		rc = sba_edit_open(dir, &a.edit, err);
 	if (rc == 0)
 		rc = do_all(&a, err);
 	sba_edit_close(a.edit);
+	free(a.removed);
 	if (ret_report && (rc == 0 || rc == SBA_ECONFLICT))
 		*ret_report = a.report;
 	return rc < 0 ? sba_wrap(err, rc, "apply to '%s'", dir) : 0;
