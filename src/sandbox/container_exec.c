@@ -245,6 +245,9 @@ static void look(struct command *c)
 	} else if (rc == 0 && sba_now_ms() >= c->give_up_ms) {
 		sba_fail(&why, SBA_ELOST, "command: it was killed, and goes on");
 		fail(c, &why);
+	} else if (rc == 0 && c->killed) {
+		/* A busy engine may not have begun it when it was killed. */
+		(void)!sba_container_signal(c->container, c->user, c->mark, SIGKILL, NULL);
 	}
 }
 
