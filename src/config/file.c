@@ -5,6 +5,7 @@
  */
 #include "config/private.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { NAMES_MAX = 128, KEY_PATH_MAX = 512 };
@@ -258,7 +259,7 @@ int sba_config_parse(struct sba_config *c, const struct sba_config_options *o, c
 	json_error_t e;
 	struct reader r = { .c = c, .o = o, .file = c->file, .name = "" };
 	SBA_JSON json_t *j = sba_json_load(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-	if (!j && json_error_code(&e) == json_error_out_of_memory)
+	if (!j && errno == ENOMEM)
 		return sba_fail_nomem(err);
 	if (!j) {
 		int rc = sba_fail(err, SBA_ECONFIG, "%s: line %d, column %d: %s", c->file, e.line,

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "model/private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,8 @@ static int load(struct sba_model_request *r, const char *body, size_t len, struc
 {
 	json_error_t e;
 	r->doc = sba_json_load(body, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
+	if (!r->doc && errno == ENOMEM)
+		return sba_fail_nomem(err);
 	if (!r->doc)
 		return sba_fail(err, SBA_EPROTO, "the request is not JSON: line %d column %d: %s",
 				e.line, e.column, e.text);

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "registry/private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,8 @@ static int take_token(struct sba_registry *r, struct sba_buf *body, struct sba_e
 	json_error_t where;
 	/* In no error of a parser: it would quote the token. */
 	SBA_JSON json_t *j = sba_json_load(body->data ? body->data : "", body->len, 0, &where);
+	if (!j && errno == ENOMEM)
+		return sba_fail_nomem(err);
 	const char *token = sba_json_str(j, "token");
 	if (!token || !*token)
 		token = sba_json_str(j, "access_token");
