@@ -153,7 +153,11 @@ static int open_over(struct sba_link *take_link, struct sba_until until,
 
 static int not_opened(const char *container, int rc, struct sba_error *err)
 {
-	return rc < 0 ? sba_wrap(err, rc, "channel to container '%.64s'", container) : 0;
+	if (rc == SBA_ETIMEOUT)
+		sba_hint(err, rc,
+			 "the engine lets nobody in while it takes a copy into it: does another "
+			 "client's stand still (Ctrl-Z)?");
+	return rc < 0 ? sba_wrap(err, rc, "channel to container '%.12s'", container) : 0;
 }
 
 int sba_channel_open(struct sba_engine *e, const char *container, const char *user,
