@@ -37,6 +37,7 @@ static int grow(struct sba_buf *b, size_t need)
 		return SBA_ENOMEM;
 	b->data = data;
 	b->cap = cap;
+	b->data[b->len] = '\0';
 	return 0;
 }
 
@@ -55,10 +56,7 @@ char *sba_buf_reserve(struct sba_buf *b, size_t len)
 	}
 	if (need > b->cap)
 		b->failed = grow(b, need);
-	if (b->failed)
-		return NULL;
-	b->data[b->len] = '\0';
-	return b->data + b->len;
+	return b->failed ? NULL : b->data + b->len;
 }
 
 void sba_buf_put(struct sba_buf *b, const void *data, size_t len)

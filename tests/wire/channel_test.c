@@ -538,7 +538,7 @@ static void send_granted(struct peer *p, uint32_t id)
 static void play_all_that_is_granted(struct peer *p)
 {
 	static const char much[SBA_CHANNEL_PIECE_HEAD + MUCH] = { 1, 0, MUCH >> 8, MUCH & 0xff };
-	uint32_t begun, last = 0;
+	uint32_t begun = 0, last = 0;
 	grants = (struct grants){ .connection = SBA_CHANNEL_WINDOW - (int64_t)sizeof(PEER_HELLO) };
 	peer_hello(p);
 	while (!atomic_load(&grants.beyond)) {
