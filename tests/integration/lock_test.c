@@ -50,30 +50,38 @@ static void a_name_is_held_by_one_client_at_a_time(void **state)
 	live_remove(s);
 }
 
+/* Takes "turn" in the sandbox that is named to it, says so, and keeps it. */
+static void hold(int name_fd, int ready_fd)
+{
+	char name[64] = "";
+	struct sba_engine *e = NULL;
+	struct sba_sandbox *mine = NULL;
+	struct sba_lock *l = NULL;
+	if (read(name_fd, name, sizeof(name) - 1) <= 0 || sba_engine_open(NULL, &e, NULL) < 0 ||
+	    sba_sandbox_open(e, live.prefix, name, &mine, NULL) < 0 ||
+	    sba_sandbox_lock(mine, "turn", 0, &l, NULL) < 0 || write(ready_fd, "x", 1) != 1)
+		_exit(1);
+	pause();
+	_exit(0);
+}
+
 static void a_waiter_gets_the_name_when_the_holder_is_killed(void **state)
 {
 	(void)state;
-	int ready[2];
+	int name[2], ready[2];
 	char byte;
-	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
-	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(name) | pipe(ready), 0);
+	/* Before there is a thread that a child could miss. */
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct sba_engine *e = NULL;
-		struct sba_sandbox *mine = NULL;
-		struct sba_lock *l = NULL;
-		if (sba_engine_open(NULL, &e, NULL) < 0 ||
-		    sba_sandbox_open(e, live.prefix, sba_sandbox_info(s)->name, &mine, NULL) < 0 ||
-		    sba_sandbox_lock(mine, "turn", 0, &l, NULL) < 0)
-			_exit(1);
-		if (write(ready[1], "x", 1) != 1)
-			_exit(1);
-		pause();
-		_exit(0);
+		close(live.lifeline);
+		hold(name[0], ready[1]);
 	}
+	struct sba_sandbox *s = live_sandbox((struct sba_sandbox_options){ .user = "1000:1000" });
+	const char *called = sba_sandbox_info(s)->name;
+	assert_int_equal(write(name[1], called, strlen(called)), strlen(called));
 	close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
 	struct sba_error err = { 0 };
 	struct sba_lock *l = NULL;
 	int rc = sba_sandbox_lock(s, "turn", 300, &l, &err);
@@ -82,6 +90,9 @@ static void a_waiter_gets_the_name_when_the_holder_is_killed(void **state)
 	assert_int_equal(rc, SBA_EBUSY);
 	l = lock(s, "turn", 30000);
 	sba_lock_free(l);
+	close(name[0]);
+	close(name[1]);
+	close(ready[0]);
 	live_remove(s);
 }
 
