@@ -84,11 +84,12 @@ static void feed_command(struct sba_guest_streams *streams)
 		close_input(streams);
 }
 
+/* The descriptor stays until we end: closed, it hangs up on a command that has closed its
+ * terminal, as many do just before their end, and is still there. */
 static void leave_terminal(struct sba_guest_streams *streams)
 {
 	if (streams->input == streams->terminal)
 		close_input(streams);
-	close(streams->terminal);
 	streams->terminal = -1;
 }
 

@@ -393,6 +393,8 @@ static void every_end_of_a_command_leaves_the_terminal_as_it_was(void **state)
 		{ "1m", "echo rea''dy; stty raw; read x; kill -9 $$", "x\n", 137 },
 		{ "1s", "echo rea''dy; exec sleep 60", "", 124 },
 		{ "1m", "echo rea''dy; exec /no/such/program", "", 127 },
+		/* Who has closed the terminal is not hung up on. */
+		{ "1m", "echo rea''dy; exec <&- >&- 2>&-; sleep 0.5; exit 9", "", 9 },
 	};
 	for (size_t i = 0; i < SBA_ARRAY_LEN(ends); i++) {
 		struct terminal t;
