@@ -213,9 +213,7 @@ static void command_kill(void *user)
 static int command_wait(void *user, int64_t wait_ms, struct sba_exit *ret, struct sba_error *err)
 {
 	struct sba_remote_command *c = user;
-	struct sba_until until = { SBA_NEVER, -1 };
-	int rc = sba_wait_fd(c->ended_fd, POLLIN,
-			     wait_ms < 0 ? until : sba_until_sooner(until, wait_ms), err);
+	int rc = sba_pipe_ends_await(c->ended_fd, wait_ms, err);
 	if (rc < 0)
 		return rc;
 	if (c->over) {
@@ -236,24 +234,12 @@ static const struct sba_pipes_ops command_ops = {
 
 /* ---- its beginning ---- */
 
-static int open_pipes(struct sba_remote_command *c, const struct sba_exec_options *o,
-		      struct sba_pipes *p, struct sba_error *err)
-{
-	int rc = sba_pipe_open(&c->out, &p->out, true, err);
-	if (rc == 0)
-		rc = sba_pipe_open(&c->err, &p->err, true, err);
-	if (rc == 0 && o->has_stdin)
-		rc = sba_pipe_open(&c->in, &p->in, false, err);
-	if (rc < 0)
-		return rc;
-	p->ended = fcntl(c->ended_fd, F_DUPFD_CLOEXEC, 0);
-	return p->ended < 0 ? sba_fail_errno(err, SBA_EIO, errno, "command: descriptors") : 0;
-}
-
 static int begin(struct sba_remote_command *c, const struct sba_exec_options *o,
 		 struct sba_pipes *p, struct sba_error *err)
 {
-	int rc = open_pipes(c, o, p, err);
+	const struct sba_pipe_ends ours = { o->has_stdin ? &c->in : NULL, &c->out, &c->err,
+					    c->ended_fd };
+	int rc = sba_pipe_ends_open(&ours, p, err);
 	if (rc == 0)
 		rc = sba_thread_start(&c->thread, carry, c, err);
 	c->threaded = rc == 0;
@@ -275,10 +261,6 @@ int sba_remote_exec(struct sba_sandbox *s, const struct sba_exec_options *o,
 	if (rc == 0)
 		return sba_process_of_pipes(&p, o, ret, err);
 	sba_remote_command_free(c);
-	const int fds[] = { p.in, p.out, p.err, p.ended };
-	for (size_t i = 0; i < SBA_ARRAY_LEN(fds); i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
+	sba_pipe_ends_close(&p);
 	return rc;
 }

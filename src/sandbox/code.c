@@ -171,8 +171,7 @@ static int finish(struct collecting *c, struct sba_code_run *ret, struct sba_err
 	return rc;
 }
 
-static int check(const struct sba_sandbox *s, const struct sba_code_options *o,
-		 struct sba_error *err)
+static int check(struct sba_sandbox *s, const struct sba_code_options *o, struct sba_error *err)
 {
 	int rc = sba_sandbox_need(
 		s, SBA_CAN_RUN_CODE | (o->context ? (unsigned)SBA_CAN_CODE_STATE : 0U), err);
@@ -183,7 +182,7 @@ static int check(const struct sba_sandbox *s, const struct sba_code_options *o,
 			      o->language);
 	if (rc == 0 && o->context && !sba_is_word(o->context, "_-", SBA_CODE_CONTEXT_MAX))
 		rc = sba_fail(err, SBA_EINVAL, "context '%.40s': not the name of one", o->context);
-	return rc;
+	return rc == 0 ? sba_sandbox_check_open(s, err) : rc;
 }
 
 int sba_sandbox_run_code(struct sba_sandbox *s, const struct sba_code_options *o,
@@ -193,8 +192,6 @@ int sba_sandbox_run_code(struct sba_sandbox *s, const struct sba_code_options *o
 	struct sba_code_options asked = *o;
 	struct collecting c = { .left = o->max_output ? o->max_output : (size_t)OUTPUT_MAX };
 	int rc = check(s, o, err);
-	if (rc == 0)
-		rc = sba_sandbox_check_open(s, err);
 	if (rc < 0)
 		return rc;
 	asked.timeout_ms = o->timeout_ms ? o->timeout_ms : RUN_MS;
@@ -218,8 +215,6 @@ int sba_code_context_new(struct sba_sandbox *s, const char *language, char **ret
 {
 	const struct sba_code_options o = { .code = "", .language = language, .context = "new" };
 	int rc = check(s, &o, err);
-	if (rc == 0)
-		rc = sba_sandbox_check_open(s, err);
 	if (rc < 0)
 		return rc;
 	rc = sba_backend_of(s)->context_new(s, language ? language : SBA_CODE_LANGUAGE, ret, err);
@@ -231,8 +226,6 @@ int sba_code_context_end(struct sba_sandbox *s, const char *context, struct sba_
 {
 	const struct sba_code_options o = { .code = "", .context = context };
 	int rc = check(s, &o, err);
-	if (rc == 0)
-		rc = sba_sandbox_check_open(s, err);
 	if (rc < 0)
 		return rc;
 	rc = sba_backend_of(s)->context_end(s, context, err);

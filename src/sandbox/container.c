@@ -67,9 +67,7 @@ static int stat_file(struct sba_sandbox *s, const char *path, struct sba_file_st
 		return rc;
 	rc = sba_container_stat(c->engine, c->id, path, sba_small_until(s), &st, err);
 	if (rc == 0)
-		*ret = (struct sba_file_stat){ .mode = st.mode,
-					       .size = st.size,
-					       .mtime_ns = sba_time_ns(st.mtime, 0) };
+		*ret = sba_stat_of_engine(&st);
 	return rc;
 }
 

@@ -364,9 +364,7 @@ static void command_kill(void *user)
 static int command_wait(void *user, int64_t wait_ms, struct sba_exit *ret, struct sba_error *err)
 {
 	struct command *c = user;
-	struct sba_until until = { SBA_NEVER, -1 };
-	int rc = sba_wait_fd(c->ended_fd, POLLIN,
-			     wait_ms < 0 ? until : sba_until_sooner(until, wait_ms), err);
+	int rc = sba_pipe_ends_await(c->ended_fd, wait_ms, err);
 	if (rc < 0)
 		return rc;
 	if (c->failure.code) {
@@ -428,15 +426,9 @@ static int open_descriptors(struct command *c, const struct sba_exec_options *o,
 		if (*events[i] < 0)
 			return sba_fail_errno(err, SBA_EIO, errno, "command: descriptors");
 	}
-	int rc = sba_pipe_open(&c->out, &p->out, true, err);
-	if (rc == 0 && !o->tty)
-		rc = sba_pipe_open(&c->err, &p->err, true, err);
-	if (rc == 0 && o->has_stdin)
-		rc = sba_pipe_open(&c->in, &p->in, false, err);
-	if (rc < 0)
-		return rc;
-	p->ended = fcntl(c->ended_fd, F_DUPFD_CLOEXEC, 0);
-	return p->ended < 0 ? sba_fail_errno(err, SBA_EIO, errno, "command: descriptors") : 0;
+	const struct sba_pipe_ends ours = { o->has_stdin ? &c->in : NULL, &c->out,
+					    o->tty ? NULL : &c->err, c->ended_fd };
+	return sba_pipe_ends_open(&ours, p, err);
 }
 
 static int open_exec(struct command *c, const struct sba_exec_options *o, struct sba_error *err)
@@ -497,8 +489,6 @@ int sba_container_exec(struct sba_container *container, const struct sba_exec_op
 	if (rc == 0)
 		return sba_process_of_pipes(&p, o, ret, err);
 	command_free(c);
-	int *const fds[] = { &p.in, &p.out, &p.err, &p.ended };
-	for (size_t i = 0; i < SBA_ARRAY_LEN(fds); i++)
-		close_fd(fds[i]);
+	sba_pipe_ends_close(&p);
 	return rc;
 }

@@ -22,6 +22,8 @@ struct sba_until sba_transfer_until(const struct sba_sandbox *s, int64_t timeout
 struct sba_until sba_small_until(const struct sba_sandbox *s);
 /* What is left of it as a timeout_ms of options: 1 at least; `none` where it has no end. */
 int64_t sba_timeout_of(struct sba_until until, int64_t none);
+/* What an engine tells of a path; owners it does not. */
+struct sba_file_stat sba_stat_of_engine(const struct sba_path_stat *st);
 /* Absolute, without trailing slashes. */
 int sba_inside_path(const char *path, char ret[SBA_INSIDE_PATH_MAX],
 		    struct sba_error *err) SBA_MUST_CHECK;

@@ -105,9 +105,7 @@ int sba_hashes_snapshot(struct sba_sandbox *s, struct sba_hashes *h,
 	struct sba_records r;
 	const struct sba_look q = {
 		.folder = folder,
-		.flags = SBA_CHANGES_ALL | SBA_CHANGES_HASHES |
-			 (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
-			 (o->everything ? SBA_CHANGES_NO_SKIPPED : 0U),
+		.flags = sba_snapshot_flags(o),
 		.hash_max = o->max_file_size,
 		.given = &k.list,
 		.until = sba_transfer_until(s, o->timeout_ms),

@@ -96,6 +96,13 @@ int sba_inside_stat(struct sba_sandbox *s, const char *path, struct sba_path_sta
 	return rc;
 }
 
+struct sba_file_stat sba_stat_of_engine(const struct sba_path_stat *st)
+{
+	return (struct sba_file_stat){ .mode = st->mode,
+				       .size = st->size,
+				       .mtime_ns = sba_time_ns(st->mtime, 0) };
+}
+
 /* The engine looks as root, and tells less. */
 static int stat_by_engine(struct sba_sandbox *s, const char *path, struct sba_file_stat *ret,
 			  struct sba_error *err)
@@ -103,9 +110,7 @@ static int stat_by_engine(struct sba_sandbox *s, const char *path, struct sba_fi
 	struct sba_path_stat st;
 	int rc = sba_inside_stat(s, path, &st, err);
 	if (rc == 0)
-		*ret = (struct sba_file_stat){ .mode = st.mode,
-					       .size = st.size,
-					       .mtime_ns = sba_time_ns(st.mtime, 0) };
+		*ret = sba_stat_of_engine(&st);
 	return rc;
 }
 

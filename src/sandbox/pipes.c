@@ -418,10 +418,7 @@ static void pipes_free(struct sba_process *process)
 	if (!p->over)
 		s->ops->kill(s->command);
 	s->ops->free(s->command);
-	sba_cleanup_close(&s->in);
-	sba_cleanup_close(&s->out);
-	sba_cleanup_close(&s->err);
-	sba_cleanup_close(&s->ended);
+	sba_pipe_ends_close(s);
 	sba_cleanup_close(&p->cancel_fd);
 	sba_cleanup_close(&p->timer_fd);
 	sba_cleanup_close(&p->watch_fd);
@@ -446,13 +443,10 @@ static const struct sba_process_ops pipes_ops = {
 
 static int give_back(const struct sba_pipes *s, struct sba_error *err)
 {
-	const int fds[] = { s->in, s->out, s->err, s->ended };
-	s->ops->kill(s->command);
-	s->ops->free(s->command);
-	for (size_t i = 0; i < SBA_ARRAY_LEN(fds); i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
+	struct sba_pipes p = *s;
+	p.ops->kill(p.command);
+	p.ops->free(p.command);
+	sba_pipe_ends_close(&p);
 	return sba_fail_nomem(err);
 }
 

@@ -162,6 +162,21 @@ int sba_watch_end(struct sba_watch *w, struct sba_changes **ret,
 		  struct sba_error *err) SBA_MUST_CHECK;
 void sba_watch_free(struct sba_watch *w); /* NULL is allowed */
 
+/* ---- pipe_ends.c: of a command that a thread of ours carries ---- */
+
+/* Where our ends go; in NULL: no stdin; err NULL: stderr comes with stdout. ended_fd: an
+ * eventfd that is fired when the end is known. */
+struct sba_pipe_ends {
+	int *in, *out, *err;
+	int ended_fd;
+};
+/* p: -1 each before; the caller closes what was opened of both sides, also on failure. */
+int sba_pipe_ends_open(const struct sba_pipe_ends *ours, struct sba_pipes *p,
+		       struct sba_error *err) SBA_MUST_CHECK;
+/* Negative wait_ms: as long as it takes. */
+int sba_pipe_ends_await(int ended_fd, int64_t wait_ms, struct sba_error *err) SBA_MUST_CHECK;
+void sba_pipe_ends_close(struct sba_pipes *p);
+
 /* Takes one sba_sandbox_forward() back; the last one closes the way. */
 void sba_sandbox_unforward(struct sba_sandbox *s, uint16_t host_port);
 

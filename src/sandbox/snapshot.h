@@ -17,8 +17,10 @@ int sba_hashes_snapshot(struct sba_sandbox *s, struct sba_hashes *hashes,
 int sba_hashes_new(struct sba_hashes **ret, struct sba_error *err) SBA_MUST_CHECK;
 void sba_hashes_free(struct sba_hashes *h); /* NULL is allowed */
 
-/* What both share (snapshot_guest.c): a list of what was found, for the next look to be spared
- * what was read in this one; how many files were read; and telling of all. */
+/* What both share (snapshot_guest.c): what the guest is asked for; a list of what was found, for
+ * the next look to be spared what was read in this one; how many files were read; and telling of
+ * all. */
+uint32_t sba_snapshot_flags(const struct sba_snapshot_options *o);
 void sba_snapshot_list(const struct sba_records *r, struct sba_buf *ret);
 size_t sba_snapshot_read(const struct sba_records *r);
 int sba_snapshot_tell(const struct sba_records *r, sba_snapshot_fn *tell, void *user,

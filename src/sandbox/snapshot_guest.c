@@ -4,6 +4,12 @@
 
 #include "sandbox/snapshot.h"
 
+uint32_t sba_snapshot_flags(const struct sba_snapshot_options *o)
+{
+	return SBA_CHANGES_ALL | SBA_CHANGES_HASHES | (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
+	       (o->everything ? SBA_CHANGES_NO_SKIPPED : 0U);
+}
+
 size_t sba_snapshot_read(const struct sba_records *r)
 {
 	size_t n = 0;
@@ -75,9 +81,7 @@ static int look(struct sba_sandbox *s, const struct sba_snapshot_options *o,
 	bool same = strcmp(folder, k->folder) == 0 && k->gitignore == o->gitignore;
 	const struct sba_look q = {
 		.folder = folder,
-		.flags = SBA_CHANGES_ALL | SBA_CHANGES_HASHES |
-			 (o->gitignore ? SBA_CHANGES_IGNORE : 0U) |
-			 (o->everything ? SBA_CHANGES_NO_SKIPPED : 0U),
+		.flags = sba_snapshot_flags(o),
 		.last = same ? sba_kept_last(k) : 0,
 		.hash_max = o->max_file_size,
 		.until = sba_transfer_until(s, o->timeout_ms),
