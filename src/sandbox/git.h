@@ -14,6 +14,11 @@ int sba_git_run(const char *dir, const char *const *args, struct sba_until until
 int sba_git_feed(const char *dir, const char *const *args, int in_fd, struct sba_until until,
 		 struct sba_buf *ret, struct sba_error *err) SBA_MUST_CHECK;
 
+/* The configuration of a repository as it has it inside: format, identity, names of
+ * remotes; appended (git_config.c). What git does not tell is left out. */
+int sba_git_config_make(const char *dir, struct sba_until until, struct sba_buf *config,
+			struct sba_error *err) SBA_MUST_CHECK;
+
 /* The files of the work tree at dir that are tracked or not ignored, those of
  * nested repositories included, relative to dir: 1; 0 where there is no
  * repository. SBA_EREFUSED: there is one, and git does not tell. */

@@ -19,7 +19,7 @@
 #include "sandbox/git.h"
 #include "sandbox/states.h"
 
-enum { GIT_MS = 60 * 1000, GIT_PACK_MS = 10 * 60 * 1000, GIT_KEY_LEN = 512 };
+enum { GIT_MS = 60 * 1000, GIT_PACK_MS = 10 * 60 * 1000 };
 
 /* A project on its way. */
 struct project {
@@ -89,105 +89,6 @@ static int list_git(const char *root, const char *relative, int depth, struct sb
 	}
 	closedir(d);
 	return rc;
-}
-
-/* One value of the host's git configuration, "" if there is none. */
-static const char *git_value(const char *dir, const char *key, struct sba_until until,
-			     struct sba_buf *b)
-{
-	const char *const args[] = { "config", "--get", key, NULL };
-	sba_buf_reset(b);
-	if (sba_git_run(dir, args, until, b, NULL) != 0 || !b->data)
-		return "";
-	b->data[strcspn(b->data, "\n")] = '\0';
-	return b->data;
-}
-
-/* Between quotes. */
-static void put_escaped(struct sba_buf *config, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			sba_buf_putc(config, '\\');
-		sba_buf_putc(config, *text);
-	}
-}
-
-static void put_value(struct sba_buf *config, const char *key, const char *value)
-{
-	if (!*value)
-		return;
-	sba_buf_printf(config, "\t%s = \"", key);
-	put_escaped(config, value);
-	sba_buf_puts(config, "\"\n");
-}
-
-static void put_values(const char *dir, const char *section, const char *const *keys,
-		       struct sba_until until, struct sba_buf *config)
-{
-	SBA_BUF struct sba_buf value = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
-	for (; *keys; keys++) {
-		char name[GIT_KEY_LEN];
-		int n = snprintf(name, sizeof(name), "%s.%s", section, *keys);
-		if (n > 0 && (size_t)n < sizeof(name))
-			put_value(config, *keys, git_value(dir, name, until, &value));
-	}
-}
-
-/* How objects, index and files are to be read: with other answers than the host's, the
- * same files are broken or all changed. */
-static int put_format(const char *dir, struct sba_until until, struct sba_buf *config,
-		      struct sba_error *err)
-{
-	static const char *const extensions[] = { "objectFormat", "refStorage", "partialClone",
-						  NULL };
-	static const char *const core[] = { "fileMode", "symlinks",       "autocrlf",
-					    "eol",      "sparseCheckout", "sparseCheckoutCone",
-					    NULL };
-	SBA_BUF struct sba_buf more = SBA_BUF_INIT(SBA_RUN_IO_CHUNK);
-	put_values(dir, "extensions", extensions, until, &more);
-	sba_buf_printf(config, "[core]\n\trepositoryformatversion = %d\n\tbare = false\n",
-		       more.len > 0);
-	put_values(dir, "core", core, until, config);
-	if (more.len > 0)
-		sba_buf_printf(config, "[extensions]\n%s", more.data);
-	return sba_buf_check(&more, "git configuration", err);
-}
-
-static void put_remote(const char *dir, const char *name, struct sba_until until,
-		       struct sba_buf *config)
-{
-	static const char *const keys[] = { "promisor", "partialCloneFilter", NULL };
-	char section[GIT_KEY_LEN];
-	snprintf(section, sizeof(section), "remote.%s", name);
-	sba_buf_puts(config, "[remote \"");
-	put_escaped(config, name);
-	sba_buf_puts(config, "\"]\n\tfetch = \"+refs/heads/*:refs/remotes/");
-	put_escaped(config, name);
-	sba_buf_puts(config, "/*\"\n");
-	put_values(dir, section, keys, until, config);
-}
-
-/* A configuration made anew: repository format, identity, names of remotes. */
-static int make_git_config(const char *dir, struct sba_until until, struct sba_buf *config,
-			   struct sba_error *err)
-{
-	static const char *const remotes[] = { "remote", NULL };
-	static const char *const who[] = { "name", "email", NULL };
-	SBA_BUF struct sba_buf names = SBA_BUF_INIT(4 * SBA_RUN_IO_CHUNK);
-	int rc = put_format(dir, until, config, err);
-	if (rc < 0)
-		return rc;
-	sba_buf_puts(config, "[submodule]\n\tactive = .\n[user]\n");
-	put_values(dir, "user", who, until, config);
-	if (sba_git_run(dir, remotes, until, &names, NULL) == 0 && names.data) {
-		char *rest = names.data, *name;
-		while ((name = strsep(&rest, "\n"))) {
-			if (*name)
-				put_remote(dir, name, until, config);
-		}
-	}
-	return sba_buf_check(config, "git configuration", err);
 }
 
 /* ---- packing ---- */
@@ -304,7 +205,7 @@ static int pack_git_config(struct sba_pack *pack, const char *dir, const char *n
 	sba_buf_printf(&path, "%s%s.git/config", name, *name ? "/" : "");
 	int rc = sba_buf_check(&path, "path", err);
 	if (rc == 0)
-		rc = make_git_config(dir, until, &config, err);
+		rc = sba_git_config_make(dir, until, &config, err);
 	if (rc == 0)
 		rc = sba_pack_bytes(pack, path.data, config.data, config.len, 0644, err);
 	return rc;
