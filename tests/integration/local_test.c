@@ -16,21 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *path_of(const char *name)
-{
-	static char path[4][128];
-	static unsigned next;
-	char *p = path[next++ % 4];
-	snprintf(p, sizeof(path[0]), "%s/%s", live.dir, name);
-	return p;
-}
-
 static struct sba_sandbox *open_box(struct sba_local_options o)
 {
 	struct sba_sandbox *s = NULL;
 	struct sba_error err = { 0 };
-	(void)mkdir(path_of("box"), 0700);
-	if (sba_local_open(path_of("box"), &o, &s, &err) < 0)
+	(void)mkdir(live_path("box"), 0700);
+	if (sba_local_open(live_path("box"), &o, &s, &err) < 0)
 		fail_msg("%s", err.text);
 	return s;
 }
@@ -88,19 +79,19 @@ static void it_writes_in_its_folder_and_its_temporary_one_alone(void **state)
 		"echo 1 > in; echo 2 > \"$TMPDIR/t\"; echo 3 > /dev/null; mkdir -p a/b; mv in a/b/;"
 		"(echo 4 > %s) 2>/dev/null; ln -s %s link; (echo 5 > link/x) 2>/dev/null; "
 		"rm -rf %s 2>/dev/null; cat a/b/in \"$TMPDIR/t\"",
-		path_of("outside"), live.dir, path_of("victim"));
-	assert_int_equal(mkdir(path_of("victim"), 0700), 0);
+		live_path("outside"), live.dir, live_path("victim"));
+	assert_int_equal(mkdir(live_path("victim"), 0700), 0);
 	bool confined = sba_local_landlock() > 0;
 	struct sba_sandbox *s = open_box((struct sba_local_options){ 0 });
 	SBA_FREE char *out = said(s, text);
 	assert_string_equal(out, "1\n2\n");
-	assert_int_equal(access(path_of("outside"), F_OK) < 0, confined);
-	assert_int_equal(access(path_of("x"), F_OK) < 0, confined);
-	assert_int_equal(access(path_of("victim"), F_OK) == 0, confined);
+	assert_int_equal(access(live_path("outside"), F_OK) < 0, confined);
+	assert_int_equal(access(live_path("x"), F_OK) < 0, confined);
+	assert_int_equal(access(live_path("victim"), F_OK) == 0, confined);
 	sba_sandbox_close(s);
 	s = open_box((struct sba_local_options){ .no_landlock = true });
 	SBA_FREE char *free_out = said(s, text);
-	assert_int_equal(access(path_of("outside"), F_OK), 0);
+	assert_int_equal(access(live_path("outside"), F_OK), 0);
 	sba_sandbox_close(s);
 }
 
@@ -137,7 +128,7 @@ static void paths_that_lead_out_are_refused_links_included(void **state)
 		assert_int_equal(sba_sandbox_read(s, path, 0, take, NULL, &err), SBA_EREFUSED);
 		assert_int_equal(sba_sandbox_write(s, path, nothing, NULL, NULL, &err),
 				 SBA_EREFUSED);
-		assert_int_equal(sba_sandbox_download(s, path, path_of("got"), NULL, NULL, &err),
+		assert_int_equal(sba_sandbox_download(s, path, live_path("got"), NULL, NULL, &err),
 				 SBA_EREFUSED);
 		assert_int_equal(sba_sandbox_upload(s, "/etc/hostname", path, NULL, NULL, &err),
 				 SBA_EREFUSED);
@@ -257,7 +248,7 @@ static int look(struct looking *l)
 	struct sba_error err = { 0 };
 	(void)opened(l);
 	if (sba_sandbox_snapshot(l->box,
-				 &(struct sba_snapshot_options){ .folder = path_of("box/many") },
+				 &(struct sba_snapshot_options){ .folder = live_path("box/many") },
 				 &n, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(sba_snapshot_count(n), 101);
@@ -281,7 +272,7 @@ static void a_second_snapshot_reads_only_what_has_changed(void **state)
 	SBA_FREE char *made = said(l.box, "mkdir many && cd many && for i in $(seq 100 199); do "
 					  "echo $i >$i; done; echo 1 >a");
 	l.watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	assert_true(inotify_add_watch(l.watch, path_of("box/many"), IN_OPEN) >= 0);
+	assert_true(inotify_add_watch(l.watch, live_path("box/many"), IN_OPEN) >= 0);
 	assert_int_equal(look(&l), 101);
 	live_await(has_settled, &l, 60 * 1000);
 	SBA_FREE char *changed = said(l.box, "echo 2 >many/a");
@@ -339,17 +330,18 @@ static void run_works_in_the_folder_itself(void **state)
 {
 	LIVE_CHILD c, refused, missing;
 	(void)state;
-	(void)mkdir(path_of("work"), 0700);
-	RUN(&c, "run", "command", "--backend", "local", "-w", path_of("work"), "hello", "--", "sh",
-	    "-c", "cat > said; pwd");
+	(void)mkdir(live_path("work"), 0700);
+	RUN(&c, "run", "command", "--backend", "local", "-w", live_path("work"), "hello", "--",
+	    "sh", "-c", "cat > said; pwd");
 	live_assert_says(&c, 0, NULL);
-	assert_non_null(strstr(c.out.data, path_of("work")));
-	SBA_FREE char *text = live_read_file(path_of("work/said"), NULL);
+	assert_non_null(strstr(c.out.data, live_path("work")));
+	SBA_FREE char *text = live_read_file(live_path("work/said"), NULL);
 	assert_string_equal(text, "hello");
-	RUN(&refused, "run", "command", "--backend", "local", "-w", path_of("work"), "--memory",
+	RUN(&refused, "run", "command", "--backend", "local", "-w", live_path("work"), "--memory",
 	    "1g", "hello", "--", "cat");
 	live_assert_says(&refused, 2, "--memory: a local sandbox cannot keep it");
-	RUN(&missing, "run", "pi", "--offline", "--backend", "local", "-w", path_of("work"), "hi");
+	RUN(&missing, "run", "pi", "--offline", "--backend", "local", "-w", live_path("work"),
+	    "hi");
 	live_assert_says(&missing, 1, "there is no 'pi' in local sandbox");
 }
 
@@ -357,18 +349,18 @@ static void what_run_has_changed_in_the_folder_is_a_patch_too(void **state)
 {
 	LIVE_CHILD c, refused;
 	(void)state;
-	(void)mkdir(path_of("patched"), 0700);
-	live_write_file(path_of("patched/a"), "one\n", 4, 0644);
-	live_write_file(path_of("patched/gone"), "x\n", 2, 0644);
-	SBA_FREE char *patch = strdup(path_of("a.patch"));
-	RUN(&c, "run", "command", "--backend", "local", "-w", path_of("patched"), "--patch", patch,
-	    "two\n", "--", "sh", "-c", "cat >>a; rm gone; exit 3");
+	(void)mkdir(live_path("patched"), 0700);
+	live_write_file(live_path("patched/a"), "one\n", 4, 0644);
+	live_write_file(live_path("patched/gone"), "x\n", 2, 0644);
+	SBA_FREE char *patch = strdup(live_path("a.patch"));
+	RUN(&c, "run", "command", "--backend", "local", "-w", live_path("patched"), "--patch",
+	    patch, "two\n", "--", "sh", "-c", "cat >>a; rm gone; exit 3");
 	assert_int_equal(c.status, 1);
 	SBA_FREE char *text = live_read_file(patch, NULL);
 	assert_non_null(text);
 	assert_non_null(strstr(text, "@@ -1 +1,2 @@\n one\n+two\n"));
 	assert_non_null(strstr(text, "deleted file mode 100644"));
-	RUN(&refused, "run", "command", "--backend", "local", "-w", path_of("patched"), "--apply",
+	RUN(&refused, "run", "command", "--backend", "local", "-w", live_path("patched"), "--apply",
 	    "hello", "--", "cat");
 	live_assert_says(&refused, 2, "--apply: a local sandbox cannot keep it");
 }

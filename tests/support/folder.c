@@ -73,6 +73,14 @@ void test_folder_remove(const char *path)
 	pthread_mutex_unlock(&made.lock);
 }
 
+const char *test_folder_path(const char *folder, const char *name)
+{
+	static char path[300];
+	int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_true(n > 0 && (size_t)n < sizeof(path));
+	return path;
+}
+
 int test_folder_sh(const char *path, const char *script)
 {
 	char command[4000];

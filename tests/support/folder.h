@@ -13,6 +13,8 @@
 void test_folder(char *ret, size_t size, const char *word);
 /* Removes it with all that is in it. */
 void test_folder_remove(const char *path);
+/* folder/name, in one buffer. */
+const char *test_folder_path(const char *folder, const char *name);
 
 /* A script of sh there, as somebody who has an identity for git and no settings: its
  * status; and one that must succeed. */

@@ -40,18 +40,11 @@ static int end(void **state)
 	return 0;
 }
 
-static const char *path_of(const char *name)
-{
-	static char path[300];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return path;
-}
-
 static void who_borrows_is_known(void **state)
 {
 	(void)state;
-	assert_true(sba_git_borrows(path_of("borrower/.git")));
-	assert_false(sba_git_borrows(path_of("lender/.git")));
+	assert_true(sba_git_borrows(test_folder_path(folder, "borrower/.git")));
+	assert_false(sba_git_borrows(test_folder_path(folder, "lender/.git")));
 }
 
 static void all_that_is_reached_is_packed_and_nothing_else_of_the_lender(void **state)
@@ -59,7 +52,8 @@ static void all_that_is_reached_is_packed_and_nothing_else_of_the_lender(void **
 	(void)state;
 	char packed[SBA_BORROWED_PATH], script[1000];
 	struct sba_error err = { 0 };
-	if (sba_borrowed_pack(path_of("borrower"), sba_until_in(LIMIT_MS), packed, &err) < 0)
+	if (sba_borrowed_pack(test_folder_path(folder, "borrower"), sba_until_in(LIMIT_MS), packed,
+			      &err) < 0)
 		fail_msg("%s", err.text);
 	snprintf(script, sizeof(script),
 		 "git init -q -b main inside; cp %s/pack/* inside/.git/objects/pack/; "
@@ -78,9 +72,9 @@ static void a_lender_that_has_gone_is_told(void **state)
 	char packed[SBA_BORROWED_PATH];
 	struct sba_error err = { 0 };
 	test_folder_must_sh(folder, "mv lender moved");
-	assert_int_equal(
-		sba_borrowed_pack(path_of("borrower"), sba_until_in(LIMIT_MS), packed, &err),
-		SBA_EREFUSED);
+	assert_int_equal(sba_borrowed_pack(test_folder_path(folder, "borrower"),
+					   sba_until_in(LIMIT_MS), packed, &err),
+			 SBA_EREFUSED);
 	assert_non_null(strstr(err.text, "borrows objects from another repository"));
 	assert_non_null(strstr(err.hint, "fsck"));
 	test_folder_must_sh(folder, "mv moved lender");
@@ -99,10 +93,11 @@ static void what_is_missing_is_not_fetched(void **state)
 		"git config remote.origin.url 'ext::touch ../ran'; "
 		"git config protocol.ext.allow always; "
 		"o=$(git rev-parse HEAD:o); rm -f .git/objects/${o%${o#??}}/${o#??}");
-	int rc = sba_borrowed_pack(path_of("hostile"), sba_until_in(LIMIT_MS), packed, &err);
+	int rc = sba_borrowed_pack(test_folder_path(folder, "hostile"), sba_until_in(LIMIT_MS),
+				   packed, &err);
 	if (rc == 0)
 		sba_borrowed_remove(packed);
-	assert_int_equal(access(path_of("ran"), F_OK), -1);
+	assert_int_equal(access(test_folder_path(folder, "ran"), F_OK), -1);
 }
 
 int main(void)

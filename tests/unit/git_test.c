@@ -32,13 +32,6 @@ static int end(void **state)
 	return 0;
 }
 
-static const char *path_of(const char *name)
-{
-	static char path[300];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return path;
-}
-
 static void tracked_and_new_files_are_listed_and_ignored_ones_not(void **state)
 {
 	(void)state;
@@ -46,7 +39,8 @@ static void tracked_and_new_files_are_listed_and_ignored_ones_not(void **state)
 	struct sba_error err = { 0 };
 	test_folder_must_sh(folder, "git init -q plain; cd plain; echo '*.o' > .gitignore; "
 				    "touch a.c a.o new.c; git add a.c .gitignore");
-	if (sba_git_files(path_of("plain"), sba_until_in(LIMIT_MS), &files, &err) != 1)
+	if (sba_git_files(test_folder_path(folder, "plain"), sba_until_in(LIMIT_MS), &files,
+			  &err) != 1)
 		fail_msg("%s", err.text);
 	assert_int_equal(files.n, 3);
 	assert_string_equal(files.v[0], "new.c");
@@ -81,9 +75,10 @@ static void no_program_that_a_repository_names_is_run(void **state)
 			 "touch d/f e/g; git add .; git commit -qm one; %s; rm -f ../ran",
 			 hostile[i]);
 		test_folder_must_sh(folder, script);
-		int rc = sba_git_files(path_of("hostile"), sba_until_in(LIMIT_MS), &files, NULL);
+		int rc = sba_git_files(test_folder_path(folder, "hostile"), sba_until_in(LIMIT_MS),
+				       &files, NULL);
 		assert_true(rc == 1 || rc == SBA_EREFUSED);
-		if (access(path_of("ran"), F_OK) == 0)
+		if (access(test_folder_path(folder, "ran"), F_OK) == 0)
 			fail_msg("it ran: %s", hostile[i]);
 	}
 }
